@@ -1,0 +1,47 @@
+"""Fliptron: learn from right-or-wrong bits that are sometimes flipped."""
+
+from fliptron.arrays import InputError
+from fliptron.channel import FlipChannel
+from fliptron.datasets import Dataset, load
+from fliptron.exploration import Exploration
+from fliptron.learners import (
+    BPA,
+    RCNBF,
+    SOBA,
+    AveragedRCNBF,
+    Banditron,
+    Confidit,
+    Learner,
+    LeastMeanSquares,
+    Perceptron,
+    RidgeRegression,
+)
+from fliptron.rounds import Decision, Rates, RoundLog, Trace
+from fliptron.simulate import simulate
+from fliptron.stream import Stream
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BPA",
+    "RCNBF",
+    "SOBA",
+    "AveragedRCNBF",
+    "Banditron",
+    "Confidit",
+    "Dataset",
+    "Decision",
+    "Exploration",
+    "FlipChannel",
+    "InputError",
+    "Learner",
+    "LeastMeanSquares",
+    "Perceptron",
+    "Rates",
+    "RidgeRegression",
+    "RoundLog",
+    "Stream",
+    "Trace",
+    "load",
+    "simulate",
+]

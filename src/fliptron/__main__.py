@@ -1,0 +1,5 @@
+"""`python -m fliptron`."""
+
+from fliptron.cli import main
+
+main()

@@ -1,0 +1,30 @@
+"""The channel between the truth and the learner: it flips the bit with fixed probabilities."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fliptron import kernels
+from fliptron.arrays import whole
+from fliptron.rounds import Rates
+
+
+class FlipChannel:
+    """Flips "right" with probability ρ1 and "wrong" with ρ0.
+
+    Whether round t is flipped depends on (seed, t) alone, so every learner meets the same noise.
+
+    >>> channel = FlipChannel(0.0, 0.4, seed=1)
+    >>> [channel.bit(t, correct=True) for t in range(8)]
+    [1, 0, 0, 0, 0, 1, 0, 1]
+    >>> channel.bit(0, correct=False)
+    0
+    """
+
+    def __init__(self, rho0: float, rho1: float, *, seed: int = 0) -> None:
+        self.rates = Rates.of((rho0, rho1))
+        self.key = np.uint64(kernels.make_key(whole("seed", seed, 0, 2**63 - 1), kernels.FLIPS))
+
+    def bit(self, t: int, correct: bool) -> int:
+        """What comes back in round t (from 0)."""
+        return int(kernels.flip(correct, kernels.uniform(self.key, t), *self.rates))

@@ -1,0 +1,365 @@
+"""The command line: each command parses, calls one function, and formats what comes back."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+import threading
+import time
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+import fliptron
+from fliptron import theory
+from fliptron.arrays import InputError
+from fliptron.datasets import REGISTRY, load
+from fliptron.experiments.comparison import Comparison, compare
+from fliptron.experiments.roster import DEFAULT, ROSTER
+from fliptron.report import open_folder, write_report
+from fliptron.report.page import plus_minus
+from fliptron.stream import Order
+
+INTERRUPTED = 130
+
+
+class Refusal(click.ClickException):
+    """Bad input: one sentence, exit code 2."""
+
+    exit_code = 2
+
+
+class Commands(click.Group):
+    """A group whose commands refuse bad input in one sentence."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; what the library refuses, the command line refuses."""
+        try:
+            return super().invoke(ctx)
+        except InputError as error:
+            raise Refusal(str(error)) from None
+
+
+class Whole(click.ParamType):  # type: ignore[type-arg]  # generic in newer releases only
+    """A whole number, also written 1e6 or 1_000_000."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Parse, or say what is expected."""
+        try:
+            number = float(value)
+            if not number.is_integer():
+                raise ValueError
+        except (ValueError, OverflowError):
+            self.fail(f"{value!r} is not a whole number (100000, 100_000 and 1e5 are)", param, ctx)
+        return int(number)
+
+
+RATES = click.option(
+    "--rates",
+    nargs=2,
+    type=float,
+    default=(0.2, 0.4),
+    show_default=True,
+    metavar="RHO0 RHO1",
+    help="Flip rates: P(bit 1 | label wrong) and P(bit 0 | label right). Their sum must be below 1.",
+)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(fliptron.__version__, prog_name="fliptron")
+def main() -> None:
+    """Learn from right-or-wrong bits that are sometimes flipped.
+
+    Each round a learner sees an example, plays one of K labels, and gets one bit: right or wrong. The
+    bit lies with probability RHO0 when the label was wrong and RHO1 when it was right.
+
+    Start with `fliptron run`: it compares every learner on handwritten digits and draws a picture.
+    """
+
+
+@main.command()
+@click.option(
+    "--dataset",
+    default="digits",
+    show_default=True,
+    help="A name from `fliptron data`, or a .csv, .npz or libsvm file.",
+)
+@click.option(
+    "--learner",
+    "learners",
+    multiple=True,
+    metavar="NAME",
+    type=click.Choice(list(ROSTER), case_sensitive=False),
+    help=f"A learner to run; repeat for more: {', '.join(ROSTER)}. Default: all but SOBA-full.",
+)
+@RATES
+@click.option("--rounds", type=Whole(), default=100_000, show_default=True, help="Rounds a run (1e6 is understood).")
+@click.option(
+    "--seeds",
+    type=Whole(),
+    default=10,
+    show_default=True,
+    help="How many seeds; every learner meets the same rows and flips.",
+)
+@click.option("--first-seed", type=Whole(), default=0, show_default=True, help="The first of them.")
+@click.option(
+    "--gamma",
+    type=float,
+    help="Exploration of every learner that explores at random. Default: each learner's own, tuned on other seeds.",
+)
+@click.option(
+    "--order",
+    type=click.Choice(["resample", "shuffle", "file"]),
+    default="resample",
+    show_default=True,
+    help="Draw rows with replacement (the paper's way), or pass over them shuffled or in file order.",
+)
+@click.option("--raw", is_flag=True, help="Keep rows as they are instead of scaling them to length 1.")
+@click.option("--rows", type=Whole(), help="Size of a synthetic data set (default 100,000).")
+@click.option("--jobs", type=Whole(), help="Threads; the numbers do not depend on it. Default: one a core.")
+@click.option("--out", default="fliptron-out", show_default=True, help="Folder for table, curves, pictures and report.")
+@click.option("--json", "as_json", is_flag=True, help="Print rows as JSON instead of a table.")
+def run(
+    *,
+    dataset: str,
+    learners: tuple[str, ...],
+    rates: tuple[float, float],
+    rounds: int,
+    seeds: int,
+    first_seed: int,
+    gamma: float | None,
+    order: Order,
+    raw: bool,
+    rows: int | None,
+    jobs: int | None,
+    out: str,
+    as_json: bool,
+) -> None:
+    """Compare learners on one data set and one noise setting.
+
+    \b
+    Examples:
+      fliptron run
+      fliptron run --dataset iris --rates 0.4 0.4 --rounds 1e6
+      fliptron run --learner RCNBF --learner RidgeRegression --gamma 0.1
+      fliptron run --dataset clicks.csv --order shuffle --json
+    """
+    folder = open_folder(out)
+    data = load(dataset, unit_norm=not raw, rows=rows)
+    names = list(dict.fromkeys(learners)) or DEFAULT
+    console = Console(stderr=True)
+    with Watcher(console, names, rounds, seeds) as watcher:
+        result = compare(
+            names,
+            data,
+            rates=rates,
+            rounds=rounds,
+            seeds=range(first_seed, first_seed + seeds),
+            order=order,
+            gamma=gamma,
+            jobs=jobs,
+            watch=watcher,
+        )
+    kept = sum(map(len, result.traces.values()))
+    if result.interrupted:
+        console.print(f"Interrupted: {kept} of {len(names) * seeds} runs had finished and are kept.", style="bold")
+    if kept:
+        page = write_report(result, folder, shlex.join(["fliptron", *sys.argv[1:]]))
+        if as_json:
+            click.echo(json.dumps(result.rows(), indent=2))
+        else:
+            Console().print(_table(result))
+            click.echo(f"Picture: {folder / 'errors.png'}\nReport:  {page}")
+    if result.interrupted:
+        raise SystemExit(INTERRUPTED)
+
+
+@main.command()
+@click.option("--json", "as_json", is_flag=True, help="Print rows as JSON instead of a table.")
+def data(*, as_json: bool) -> None:
+    """List the data sets: shape, classes, source, and whether they are here.
+
+    Files are looked for in the folder FLIPTRON_DATA names, then in the download cache. A data set that
+    is not here is downloaded, and its checksum verified, when a command first asks for it; optdigits
+    and usps have no open address and must be put in place by hand. Your own data needs no name: give
+    commands the path of a .csv (label last), .npz (X, y) or libsvm file.
+    """
+    rows = [
+        {
+            "name": name,
+            "rows": entry.rows,
+            "features": entry.features,
+            "classes": entry.classes,
+            "present": entry.present(name),
+            "source": entry.source,
+        }
+        for name, entry in REGISTRY.items()
+    ]
+    if as_json:
+        click.echo(json.dumps(rows, indent=2))
+        return
+    table = Table(box=None, header_style="bold")
+    for column in ("name", "rows", "features", "classes", "present", "source"):
+        table.add_column(column, justify="right" if column in ("rows", "features", "classes") else "left")
+    for row in rows:
+        table.add_row(*(_cell(value) for value in row.values()))
+    Console().print(table)
+
+
+@main.command()
+@click.option("--rounds", type=Whole(), required=True, help="T, how many rounds will be played.")
+@click.option("--classes", type=Whole(), required=True, help="K, how many labels there are.")
+@RATES
+@click.option(
+    "--complexity",
+    type=float,
+    default=10.0,
+    show_default=True,
+    help="D, the squared norm of a weight matrix that does well.",
+)
+@click.option(
+    "--hinge-loss",
+    type=float,
+    default=0.0,
+    show_default=True,
+    help="R_H, the hinge loss of that matrix summed over all rounds.",
+)
+@click.option("--published", is_flag=True, help="Use the paper's constants instead of the exact ones.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def advise(
+    *,
+    rounds: int,
+    classes: int,
+    rates: tuple[float, float],
+    complexity: float,
+    hinge_loss: float,
+    published: bool,
+    as_json: bool,
+) -> None:
+    """How much should RCNBF explore? What Theorem 1 says.
+
+    \b
+    Example:
+      fliptron advise --rounds 1e7 --classes 10 --rates 0.2 0.4
+    """
+    known: dict[str, Any] = {"rounds": rounds, "n_classes": classes, "rates": rates, "complexity": complexity}
+    gamma, mistakes = theory.advise(**known, hinge_loss=hinge_loss, published=published)
+    schedule = theory.anytime(n_classes=classes, rates=rates, complexity=complexity)
+    vacuous = mistakes >= rounds
+    if as_json:
+        asked = known | {"hinge_loss": hinge_loss, "published": published}
+        bound = {"mistakes": mistakes, "error": mistakes / rounds, "vacuous": vacuous}
+        click.echo(json.dumps(asked | {"gamma": gamma, "anytime": schedule.plain} | bound, indent=2))
+        return
+    verdict = (
+        "more than the rounds played, so the theorem promises nothing here" if vacuous else "the theorem's promise"
+    )
+    caveat = (
+        f"Caveat: this rests on D = {complexity:g} and R_H = {hinge_loss:g}, which nobody knows while the rounds come in: "
+        "D is the squared norm of the best weight matrix, and R_H what even that matrix loses. The bound holds for the "
+        "worst order of examples; on ordinary data another gamma may do better. Treat the number as a place to start, "
+        "and compare with `fliptron run --gamma`."
+    )
+    click.echo(
+        f"gamma = {gamma:.4g}\n"
+        f"Expected mistakes: at most {mistakes:,.0f} in {rounds:,} rounds (error {mistakes / rounds:.3g}); {verdict}.\n"
+        f"Without a horizon: gamma_t = min(0.5, {schedule.scale:.4g} / t^{schedule.power:.3g}).\n\n"
+        + click.wrap_text(caveat, width=79)
+    )
+
+
+class Watcher:
+    """Live progress of a comparison: a bar a learner, with rounds a second and the error so far."""
+
+    def __init__(self, console: Console, names: list[str], rounds: int, seeds: int) -> None:
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.percentage:>3.0f} %"),
+            TextColumn("error {task.fields[error]}"),
+            RateColumn(),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._console, self._rounds, self._seeds = console, rounds, seeds
+        width = max(map(len, names))
+        self._tasks = {
+            name: self._progress.add_task(name.ljust(width), total=rounds * seeds, start=False, error="  –  ")
+            for name in names
+        }
+        self._counts: dict[str, dict[int, tuple[int, int]]] = {name: {} for name in names}
+        self._shown: dict[str, float] = {}
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Watcher:
+        self._console.print("Compiling the loops (kept for next time) and starting …", style="dim")
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def __call__(self, name: str, seed: int, done: int, mistakes: int) -> None:
+        """Take the counts of one run."""
+        with self._lock:
+            counts = self._counts[name]
+            counts[seed] = done, mistakes
+            finished = sum(count[0] for count in counts.values())
+            whole = finished == self._rounds * self._seeds
+            if not whole and time.monotonic() - self._shown.get(name, 0.0) < 0.1:
+                return
+            if name not in self._shown:
+                self._progress.start_task(self._tasks[name])
+            self._shown[name] = time.monotonic()
+            error = f"{sum(count[1] for count in counts.values()) / finished:.3f}"
+            self._progress.update(self._tasks[name], completed=finished, error=error)
+            if whole and not self._console.is_terminal:
+                self._console.print(f"{name}: {self._seeds} × {self._rounds:,} rounds, error {error}", highlight=False)
+
+
+class RateColumn(ProgressColumn):
+    """Rounds a second."""
+
+    def render(self, task: Task) -> Text:
+        """The speed so far."""
+        speed = task.finished_speed or task.speed
+        return Text("" if speed is None else f"{speed / 1e6:.2f} M rounds/s", style="dim")
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _table(result: Comparison) -> Table:
+    rho0, rho1 = result.rates
+    table = Table(
+        title=f"{result.dataset.name}, rates ({rho0:g}, {rho1:g}), {result.rounds:,} rounds, {len(result.seeds)} seeds",
+        title_justify="left",
+        box=None,
+        header_style="bold",
+    )
+    table.add_column("learner")
+    table.add_column("told")
+    for column in ("error ± 95 %", "greedy error ± 95 %", "rounds/s"):
+        table.add_column(column, justify="right")
+    for row in sorted(result.rows(), key=lambda row: float(row["error_mean"])):
+        told = "true labels" if row["learner"] == "Perceptron" else "true rates" if "rates" in row["params"] else "bits"
+        table.add_row(
+            row["learner"],
+            told,
+            plus_minus(row["error_mean"], row["error_ci95"]),
+            plus_minus(row["greedy_error_mean"], row["greedy_error_ci95"]),
+            f"{row['rounds_per_second']:,.0f}",
+        )
+    return table

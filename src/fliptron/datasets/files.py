@@ -1,0 +1,165 @@
+"""Data sets in files: the published ones, checked byte by byte, and a user's own."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pooch
+import scipy.sparse as sp
+from sklearn.datasets import load_svmlight_file
+
+from fliptron.arrays import Array, InputError
+
+Content = tuple[Any, Any]
+"""Examples and labels, as read."""
+
+
+class File(NamedTuple):
+    """One published file. The checksum is of its content, since gzip wrappers differ between mirrors."""
+
+    name: str
+    sha256: str
+    url: str | None
+
+
+def folders() -> list[Path]:
+    """Where data files are looked for: `FLIPTRON_DATA` first, then the download cache."""
+    given = os.environ.get("FLIPTRON_DATA")
+    return [*([Path(given)] if given else []), Path(pooch.os_cache("fliptron"))]
+
+
+def find(dataset: str, file: File) -> Path | None:
+    """The file on this machine, or None."""
+    return next((path for folder in folders() if (path := folder / dataset / file.name).is_file()), None)
+
+
+def fetch(dataset: str, file: File, obtain: str) -> bytes:
+    """The content of a published file: found, or downloaded once, and always checked."""
+    path = find(dataset, file)
+    if path is None:
+        if file.url is None:
+            raise InputError(f"{dataset}/{file.name} is not in {_or(folders())}; {obtain}")
+        try:
+            path = Path(
+                pooch.retrieve(
+                    file.url, known_hash=None, fname=file.name, path=Path(pooch.os_cache("fliptron")) / dataset
+                )
+            )
+        except OSError as error:
+            raise InputError(
+                f"{dataset}/{file.name} is not in {_or(folders())} and could not be downloaded "
+                f"({type(error).__name__}); {obtain}"
+            ) from None
+    try:
+        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    except (OSError, EOFError, ValueError) as error:
+        raise InputError(f"{path} is corrupt ({error}); delete it and try again") from None
+    found = hashlib.sha256(content).hexdigest()
+    if found != file.sha256:
+        raise InputError(f"{path} is corrupt: its content has SHA-256 {found[:12]}…, {file.sha256[:12]}… is expected")
+    return content
+
+
+def parse_idx(content: bytes) -> Array:
+    """An array in the IDX format of MNIST: two zero bytes, type 8 (bytes), rank, sizes, values."""
+    shape = np.frombuffer(content, dtype=">u4", count=content[3], offset=4)
+    return np.frombuffer(content, dtype=np.uint8, offset=4 + 4 * content[3]).reshape(shape.astype(int))
+
+
+def read(path: Path) -> Content:
+    """A user's own file: CSV (label last), `.npz` (X and y) or libsvm."""
+    reader = READERS.get(path.suffix.lower())
+    if reader is None:
+        raise InputError(f"{path} ends in {path.suffix!r}; one of {', '.join(READERS)} is expected")
+    with _refusing(path):
+        return reader(path)
+
+
+def read_csv(path: Path) -> Content:
+    """Numbers separated by commas, the label in the last column; a first line of names is skipped."""
+    rows: list[list[str]] = []
+    for number, line in enumerate(path.read_text().splitlines(), start=1):
+        if not line.strip():
+            continue
+        row = [cell.strip() for cell in line.split(",")]
+        if not rows and number == 1 and not any(map(_is_number, row[:-1])):
+            continue
+        if len(row) < 2 or (rows and len(row) != len(rows[0])):
+            expected = f"{len(rows[0])}" if rows else "at least 2"
+            raise InputError(f"line {number} has {len(row)} values; {expected} are expected")
+        bad = next((cell for cell in row[:-1] if not _is_number(cell)), None)
+        if bad is not None:
+            raise InputError(f"line {number} holds {bad!r}; every value but the label must be a number")
+        rows.append(row)
+    if not rows:
+        raise InputError("the file is empty; rows of numbers with the label last are expected")
+    X = np.array([row[:-1] for row in rows], dtype=np.float64)
+    return X, _labels([row[-1] for row in rows])
+
+
+def read_npz(path: Path) -> Content:
+    """Arrays X and y; or y and the CSR arrays data, indices, indptr and shape of `scipy.sparse.save_npz`."""
+    with np.load(path, allow_pickle=False) as file:
+        names = set(file.files)
+        if {"X", "y"} <= names:
+            return file["X"], file["y"]
+        if {"data", "indices", "indptr", "shape", "y"} <= names:
+            return sp.csr_array((file["data"], file["indices"], file["indptr"]), shape=file["shape"]), file["y"]
+    raise InputError(f"the file holds {sorted(names)}; arrays X and y (or y and a CSR matrix's) are expected")
+
+
+def read_svmlight(path: Path) -> Content:
+    """`label index:value …`, one example a line."""
+    if not path.read_bytes().strip():
+        raise InputError("the file is empty; lines of `label index:value …` are expected")
+    return load_svmlight_file(path)  # type: ignore[no-any-return]
+
+
+READERS: dict[str, Callable[[Path], Content]] = {
+    ".csv": read_csv,
+    ".npz": read_npz,
+    ".svm": read_svmlight,
+    ".libsvm": read_svmlight,
+    ".svmlight": read_svmlight,
+}
+
+
+@contextmanager
+def _refusing(path: Path) -> Iterator[None]:
+    """Whatever goes wrong while reading is said of the file, in one sentence."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist") from None
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise InputError(f"{path} cannot be read ({error})") from None
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _labels(cells: list[str]) -> Array:
+    """Whole numbers where all are, the words themselves otherwise."""
+    try:
+        return np.array([int(cell) for cell in cells])
+    except ValueError:
+        return np.array(cells)
+
+
+def _or(paths: list[Path]) -> str:
+    return " or ".join(map(str, paths))

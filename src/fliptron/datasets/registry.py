@@ -1,0 +1,167 @@
+"""The data sets by name: which there are, whether they are here, and how to load one."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.datasets import load_digits, load_iris
+
+from fliptron.arrays import Array, InputError
+from fliptron.datasets import synthetic
+from fliptron.datasets.dataset import Dataset
+from fliptron.datasets.files import Content, File, fetch, find, parse_idx, read
+
+_BY_HAND = "put it there by hand, or point FLIPTRON_DATA at a folder that has it"
+
+
+class Entry(NamedTuple):
+    """What is known of a data set without opening it."""
+
+    rows: int
+    features: int
+    classes: int
+    source: str
+    files: tuple[File, ...]
+    read: Callable[..., Content]
+
+    def present(self, name: str) -> bool:
+        """Whether it can be loaded without a download."""
+        return all(find(name, file) for file in self.files)
+
+
+def names() -> list[str]:
+    """Every data set that can be loaded by name."""
+    return list(REGISTRY)
+
+
+def load(name: str | Path, *, unit_norm: bool = True, rows: int | None = None) -> Dataset:
+    """A data set by name, or a user's own file by path.
+
+    Parameters
+    ----------
+    name : one of `names()`, or the path of a `.csv` (label last), `.npz` (X, y) or libsvm file.
+    unit_norm : scale every row to length 1, as the theory asks; off for the raw values.
+    rows : how many to make of a synthetic set (100,000 by default).
+
+    >>> iris = load("iris")
+    >>> iris.n_rows, iris.n_features, iris.n_classes
+    (150, 4, 3)
+    """
+    entry = REGISTRY.get(str(name))
+    if rows is not None and (entry is None or "synthetic" not in entry.source):
+        raise InputError(f"rows is {rows}, but {name} has the rows it has; only synthetic sets come in any size")
+    if entry is None:
+        path = Path(name)
+        if not path.suffix and not path.exists():
+            raise InputError(f"{name} is not a data set; one of {', '.join(REGISTRY)} or a file is expected")
+        X, y = read(path)
+        try:
+            return Dataset.of(X, y, name=path.stem, unit_norm=unit_norm, source=str(path))
+        except InputError as error:
+            raise InputError(f"{path}: {error}") from None
+    X, y = entry.read(**({} if rows is None else {"n_rows": rows}))
+    classes = tuple(range(entry.classes))
+    return Dataset.of(X, y, name=str(name), classes=classes, unit_norm=unit_norm, source=entry.source)
+
+
+def _bundled(loader: Callable[..., Any]) -> Content:
+    X, y = loader(return_X_y=True)
+    return X, y
+
+
+def _images(name: str) -> Content:
+    """The 60,000 training images, then the 10,000 test images, as rows of 784 values in 0 … 255."""
+    images = [parse_idx(fetch(name, file, _BY_HAND)) for file in REGISTRY[name].files]
+    X = np.concatenate([images[0], images[2]])
+    return X.reshape(X.shape[0], -1), np.concatenate([images[1], images[3]])
+
+
+def _optdigits() -> Content:
+    (file,) = REGISTRY["optdigits"].files
+    table: Array = np.loadtxt(io.BytesIO(fetch("optdigits", file, _BY_HAND)), delimiter=",", dtype=np.int64)
+    return table[:, :-1], table[:, -1]
+
+
+def _usps() -> Content:
+    (file,) = REGISTRY["usps"].files
+    content = fetch("usps", file, "download it from the Kaggle data set bistaumanga/usps-dataset and " + _BY_HAND)
+    try:
+        import h5py
+    except ImportError:
+        raise InputError("usps needs h5py; install it with: pip install 'fliptron[usps]'") from None
+    with h5py.File(io.BytesIO(content), "r") as parts:
+        X = np.concatenate([parts[f"{part}/data"][:] for part in ("train", "test")])
+        y = np.concatenate([parts[f"{part}/target"][:] for part in ("train", "test")])
+    return X, y
+
+
+def _idx_files(base: str, *sha256: str) -> tuple[File, ...]:
+    stems = ("train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1")
+    return tuple(
+        File(f"{stem}-ubyte.gz", checksum, f"{base}{stem}-ubyte.gz")
+        for stem, checksum in zip(stems, sha256, strict=True)
+    )
+
+
+REGISTRY: dict[str, Entry] = {
+    "digits": Entry(1797, 64, 10, "scikit-learn (test part of optdigits)", (), partial(_bundled, load_digits)),
+    "iris": Entry(150, 4, 3, "scikit-learn (Fisher 1936)", (), partial(_bundled, load_iris)),
+    "synsep": Entry(100_000, 400, 9, "synthetic (Kakade et al. 2008)", (), synthetic.synsep),
+    "synnonsep": Entry(
+        100_000,
+        400,
+        9,
+        "synthetic (Kakade et al. 2008), 5 % of labels wrong",
+        (),
+        partial(synthetic.synsep, label_noise=0.05),
+    ),
+    "optdigits": Entry(
+        5620,
+        64,
+        10,
+        "UCI Optical Recognition of Handwritten Digits (the paper's MNIST)",
+        (File("optdigits.csv", "ff5bdca1a597fde4361854eeec741dc671a97633a1de46f1ac23fc173f95306b", None),),
+        _optdigits,
+    ),
+    "usps": Entry(
+        9298,
+        256,
+        10,
+        "Kaggle bistaumanga/usps-dataset",
+        (File("usps.h5", "734f88c541104a956d88be2c95d03b4a463ffd74ccc2ba9c80841fb98e3fcb36", None),),
+        _usps,
+    ),
+    "mnist": Entry(
+        70_000,
+        784,
+        10,
+        "LeCun, Cortes & Burges",
+        _idx_files(
+            "https://ossci-datasets.s3.amazonaws.com/mnist/",
+            "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+            "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+            "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+            "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+        ),
+        partial(_images, "mnist"),
+    ),
+    "fashion-mnist": Entry(
+        70_000,
+        784,
+        10,
+        "Zalando Research",
+        _idx_files(
+            "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
+            "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
+            "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
+            "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
+            "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
+        ),
+        partial(_images, "fashion-mnist"),
+    ),
+}

@@ -1,0 +1,1 @@
+"""Experiments: which learners, on what, how often."""

@@ -1,0 +1,21 @@
+"""Learners, one family a file."""
+
+from fliptron.learners.banditron import RCNBF, AveragedRCNBF, Banditron
+from fliptron.learners.base import Learner
+from fliptron.learners.passive_aggressive import BPA
+from fliptron.learners.perceptron import Perceptron
+from fliptron.learners.regression import Confidit, LeastMeanSquares, RidgeRegression
+from fliptron.learners.second_order import SOBA
+
+__all__ = [
+    "BPA",
+    "RCNBF",
+    "SOBA",
+    "AveragedRCNBF",
+    "Banditron",
+    "Confidit",
+    "Learner",
+    "LeastMeanSquares",
+    "Perceptron",
+    "RidgeRegression",
+]

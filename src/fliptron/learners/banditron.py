@@ -1,0 +1,97 @@
+"""The paper's family: RCNBF, Banditron (no noise) and RCNBF with averaged weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fliptron.arrays import Array
+from fliptron.exploration import Exploration
+from fliptron.kernels import AveragedState, RcnbfState
+from fliptron.learners.base import Learner
+from fliptron.rounds import Rates
+
+
+class RCNBF(Learner):
+    """Robust Classifier for Noisy Bandit Feedback: a Perceptron step that is right on average.
+
+    It plays ŷ = argmax_r w_r·x with probability 1 − γ + γ/K and any other label with γ/K, undoes the
+    flips in expectation, h = (f_ρ − ρ0)/(1 − ρ0 − ρ1), and undoes the choice by its probability:
+
+        w_ŷ ← w_ŷ − x,   w_ỹ ← w_ỹ + (h / P(ỹ))·x
+
+    Parameters
+    ----------
+    n_classes, n_features : K ≥ 2 labels, d ≥ 1 features.
+    gamma : exploration in (0, 1], a number or an `Exploration`.
+    rates : (ρ0, ρ1), each ≥ 0 with a sum below 1: P(bit 1 | wrong) and P(bit 0 | right).
+    seed : of the exploration.
+
+    Examples
+    --------
+    >>> learner = RCNBF(n_classes=3, n_features=2, gamma=0.3, rates=(0.2, 0.4), seed=1)
+    >>> decision = learner.decide([0.6, 0.8])
+    >>> learner.learn([0.6, 0.8], decision, 1)
+
+    References
+    ----------
+    Agarwal & Manwani (2021), "Learning Multiclass Classifier Under Noisy Bandit Feedback",
+    Algorithm 1, eqs. 3–5, Theorem 1.
+    """
+
+    def __init__(
+        self,
+        *,
+        n_classes: int,
+        n_features: int,
+        gamma: float | Exploration = 0.2,
+        rates: tuple[float, float],
+        seed: int = 0,
+    ) -> None:
+        self.rates = Rates.of(rates)
+        super().__init__(n_classes=n_classes, n_features=n_features, gamma=gamma, seed=seed, positive=True)
+
+    def _start(self) -> Any:
+        return RcnbfState(np.zeros((self.n_classes, self.n_features)), np.array(self.rates))
+
+
+class Banditron(RCNBF):
+    """Banditron: RCNBF that takes the bit at its word, rates (0, 0).
+
+    Examples
+    --------
+    >>> Banditron(n_classes=3, n_features=2, gamma=0.1).rates
+    Rates(rho0=0.0, rho1=0.0)
+
+    References
+    ----------
+    Kakade, Shalev-Shwartz & Tewari (2008), "Efficient bandit algorithms for online multiclass
+    prediction".
+    """
+
+    def __init__(self, *, n_classes: int, n_features: int, gamma: float | Exploration = 0.2, seed: int = 0) -> None:
+        super().__init__(n_classes=n_classes, n_features=n_features, gamma=gamma, rates=(0.0, 0.0), seed=seed)
+
+
+class AveragedRCNBF(RCNBF):
+    """RCNBF that decides with the mean of all its past weights: W̄ = (W_1 + … + W_n)/n.
+
+    The update is RCNBF's, made to W. The mean is kept as W_n − (1/n)·Σ (i − 1)·H_i, so a round still
+    touches two rows only.
+
+    Examples
+    --------
+    >>> learner = AveragedRCNBF(n_classes=3, n_features=2, rates=(0.2, 0.4))
+    >>> learner.learn([0.6, 0.8], learner.decide([0.6, 0.8]), 1)
+    """
+
+    def _start(self) -> AveragedState:
+        shape = self.n_classes, self.n_features
+        return AveragedState(np.zeros(shape), np.array(self.rates), np.zeros(shape), np.zeros(1))
+
+    @property
+    def weights(self) -> Array:
+        """The mean W̄, with which it decides."""
+        state = self.state
+        return np.asarray(state.W - state.late / max(state.updates[0], 1.0))

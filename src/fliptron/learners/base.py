@@ -1,0 +1,185 @@
+"""What every learner is: a state that decides, learns, predicts, and can be written to a file."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import zipfile
+from abc import ABC, abstractmethod
+from inspect import signature
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from fliptron import kernels
+from fliptron.arrays import Array, InputError, Row, as_matrix, as_row, count_rows, whole
+from fliptron.exploration import Exploration
+from fliptron.rounds import Decision
+
+_FORMAT = 1
+_MEMORY = 4 * 2**30  # bytes a learner may take
+_NOT_FINITE = "x holds a value that is not finite, or too large to square"
+_fill = tuple.__new__  # a named tuple from a tuple, at a third of the cost of its constructor
+_KINDS: dict[str, type[Learner]] = {}
+
+
+class Learner(ABC):
+    """A linear learner over a compiled state.
+
+    A subclass says how its state starts (`_start`) and which parameters rebuild it (`params`); the
+    steps themselves are in `fliptron.kernels`, chosen by the type of the state.
+    """
+
+    full_information: ClassVar[bool] = False
+    """Whether `learn` takes the true label instead of a bit."""
+
+    def __init__(self, *, n_classes: int, n_features: int, gamma: Any, seed: int, positive: bool = False) -> None:
+        self.n_classes = whole("n_classes", n_classes, 2)
+        self.n_features = whole("n_features", n_features, 1)
+        self.exploration = Exploration.of(gamma, positive=positive)
+        self.seed = whole("seed", seed, 0, 2**63 - 1)
+        self.rounds = 0
+        """How many decisions have been made."""
+        self.state = self._start()
+        self.schedule = self.exploration.steps
+        self.key = np.uint64(kernels.make_key(self.seed, kernels.CHOICES))
+        self._steps: dict[type, kernels.Steps] = {}
+
+    def __init_subclass__(cls) -> None:
+        _KINDS[cls.__name__] = cls
+
+    @abstractmethod
+    def _start(self) -> Any:
+        """The state before the first round."""
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """Keyword arguments that build this learner anew; plain numbers, fit for JSON."""
+        return {name: getattr(self, name) for name in signature(type(self)).parameters}
+
+    @property
+    def gamma(self) -> float | dict[str, float]:
+        """The exploration as it is written down."""
+        return self.exploration.plain
+
+    @property
+    def weights(self) -> Array:
+        """The K×d matrix behind `scores` (a copy)."""
+        return np.array(self.state.W)
+
+    def decide(self, x: Any) -> Decision:
+        """Choose a label for one example: a dense vector of d numbers, or one sparse row."""
+        x = as_row(x, self.n_features)
+        decide, _ = self._steps.get(type(x)) or self._compile(x)
+        played = decide(self.state, x, self.schedule, self.key, self.rounds)
+        if played[0] < 0:
+            raise InputError(_NOT_FINITE)
+        self.rounds += 1
+        return _fill(Decision, played)
+
+    def learn(self, x: Any, decision: Decision, feedback: int) -> None:
+        """Learn from the bit that came back for `decision` on `x`, now or much later, in any order."""
+        x = as_row(x, self.n_features)
+        label, greedy, probability = self._check(decision)
+        _, learn = self._steps.get(type(x)) or self._compile(x)
+        if not learn(self.state, x, label, greedy, probability, self._check_feedback(feedback)):
+            raise InputError(_NOT_FINITE)
+
+    def scores(self, X: Any) -> Array:
+        """What the learner believes of every label (n×K); the highest is the greedy one."""
+        matrix = as_matrix(X, self.n_features)
+        out = np.empty((count_rows(matrix), self.n_classes))
+        kernels.score_all(self.state, matrix, out)
+        return out
+
+    def predict(self, X: Any) -> Array:
+        """The greedy label of every row; no exploration, no change of state."""
+        return np.asarray(self.scores(X).argmax(axis=1))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write parameters and state to an `.npz` file, whole or not at all; no pickle."""
+        about = {"format": _FORMAT, "learner": type(self).__name__, "params": self.params, "rounds": self.rounds}
+        target = Path(path)
+        try:
+            with tempfile.NamedTemporaryFile(dir=target.parent, suffix=".part", delete=False) as part:
+                np.savez(part, allow_pickle=False, about=json.dumps(about), **self._arrays())
+            os.replace(part.name, target)
+        except OSError as error:
+            raise InputError(f"{target} cannot be written ({error.strerror})") from None
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read what `save` wrote; the learner goes on as if it had never stopped."""
+        about, arrays = _read(Path(path))
+        kind = _KINDS.get(about["learner"])
+        if kind is None or not issubclass(kind, cls):
+            raise InputError(f"{path} holds a {about['learner']}; a {cls.__name__} is expected")
+        learner = kind(**about["params"])
+        learner.rounds = whole("rounds", about["rounds"], 0)
+        for name, empty in learner._arrays().items():
+            stored = arrays.get(name)
+            if stored is None or stored.shape != empty.shape or stored.dtype != empty.dtype:
+                raise InputError(f"{path} is not a saved {about['learner']}: array {name!r} is missing or misshapen")
+            if not np.isfinite(stored).all():
+                raise InputError(f"{path} is not a saved {about['learner']}: array {name!r} is not finite")
+            empty[...] = stored
+        return learner
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.params.items())})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_steps": {}}
+
+    def _arrays(self) -> dict[str, Array]:
+        """The arrays of the state that live on in a file."""
+        fields = self.state._asdict()
+        return {name: a for name, a in fields.items() if isinstance(a, np.ndarray) and name != "work"}
+
+    def _compile(self, x: Row) -> kernels.Steps:
+        self._steps[type(x)] = kernels.one_round(self.state, x, self.schedule, self.key)
+        return self._steps[type(x)]
+
+    def _check(self, decision: Decision) -> Decision:
+        try:
+            label, greedy, probability = decision
+        except (TypeError, ValueError):
+            raise InputError(f"decision is {decision!r}; Decision(label, greedy, probability) is expected") from None
+        if not 0 <= label < self.n_classes or not 0 <= greedy < self.n_classes:
+            raise InputError(f"{decision} names a label outside 0 to {self.n_classes - 1}")
+        if not 0.0 < probability <= 1.0:
+            raise InputError(f"{decision} has probability {probability}; above 0 and at most 1 is expected")
+        return decision
+
+    def _check_feedback(self, feedback: int) -> int:
+        if feedback not in (0, 1):
+            raise InputError(f"feedback is {feedback!r}; 0 or 1 is expected")
+        return int(feedback)
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        about = json.loads(str(arrays.pop("about")))
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist") from None
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise InputError(f"{path} is not a saved learner ({error})") from None
+    if (
+        not isinstance(about, dict)
+        or about.get("format") != _FORMAT
+        or not {"learner", "params", "rounds"} <= set(about)
+    ):
+        raise InputError(f"{path} is not a saved learner of format {_FORMAT}")
+    return about, arrays
+
+
+def check_memory(what: str, numbers: int, instead: str) -> None:
+    """Refuse a state of so many float64 numbers that it would not fit, before it is made."""
+    if numbers * 8 > _MEMORY:
+        raise InputError(
+            f"{what} needs {numbers * 8 / 2**30:.1f} GiB; at most {_MEMORY / 2**30:.0f} GiB is allowed: use {instead}"
+        )

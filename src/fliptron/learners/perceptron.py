@@ -1,0 +1,48 @@
+"""The Perceptron: what learning looks like when the true label is told."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fliptron.arrays import InputError
+from fliptron.kernels import PerceptronState
+from fliptron.learners.base import Learner
+
+
+class Perceptron(Learner):
+    """Multiclass Perceptron with full information: the floor for every learner that sees bits.
+
+    It plays ŷ = argmax_r w_r·x and is told the true label y; `learn` takes that label as feedback:
+
+        if ŷ ≠ y:   w_y ← w_y + x,   w_ŷ ← w_ŷ − x
+
+    Parameters
+    ----------
+    n_classes, n_features : K ≥ 2 labels, d ≥ 1 features.
+    seed : kept for symmetry; nothing here is random.
+
+    Examples
+    --------
+    >>> learner = Perceptron(n_classes=3, n_features=2)
+    >>> learner.learn([1.0, 0.0], learner.decide([1.0, 0.0]), 2)
+    >>> learner.predict([[1.0, 0.0]])
+    array([2])
+
+    References
+    ----------
+    Crammer & Singer (2003), "Ultraconservative online algorithms for multiclass problems";
+    Agarwal & Manwani (2021), eq. 2.
+    """
+
+    full_information = True
+
+    def __init__(self, *, n_classes: int, n_features: int, seed: int = 0) -> None:
+        super().__init__(n_classes=n_classes, n_features=n_features, gamma=0.0, seed=seed)
+
+    def _start(self) -> PerceptronState:
+        return PerceptronState(np.zeros((self.n_classes, self.n_features)))
+
+    def _check_feedback(self, feedback: int) -> int:
+        if feedback not in range(self.n_classes):
+            raise InputError(f"feedback is {feedback!r}; the true label, 0 to {self.n_classes - 1}, is expected")
+        return int(feedback)

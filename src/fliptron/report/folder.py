@@ -1,0 +1,72 @@
+"""The folder a run writes: table, curves, pictures and page, each whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import tempfile
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+
+from fliptron.arrays import InputError
+from fliptron.experiments.comparison import Comparison, interval
+from fliptron.report.figures import error_curves, style
+from fliptron.report.page import report_page
+
+
+def open_folder(path: str | os.PathLike[str]) -> Path:
+    """Make the folder and see that it can be written, before any work is done."""
+    folder = Path(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise InputError(
+            f"--out {folder} cannot be written ({error.strerror}); a writable folder is expected"
+        ) from None
+    return folder
+
+
+def write_report(comparison: Comparison, folder: Path, command: str) -> Path:
+    """Write results.json, curves.csv, errors.png, errors.svg and report.html; the path of the last."""
+    with mpl.rc_context(style()):
+        figure = error_curves(comparison)
+        svg, png = io.StringIO(), io.BytesIO()
+        figure.savefig(svg, format="svg", metadata={"Date": None})
+        figure.savefig(png, format="png", dpi=200)
+    write_whole(folder / "results.json", json.dumps(comparison.rows(), indent=2))
+    write_whole(folder / "curves.csv", _curves(comparison))
+    write_whole(folder / "errors.svg", svg.getvalue())
+    write_whole(folder / "errors.png", png.getvalue())
+    page = folder / "report.html"
+    write_whole(page, report_page(comparison, svg.getvalue(), command))
+    return page
+
+
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Write a file so that it is never seen half-written."""
+    data = content.encode() if isinstance(content, str) else content
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.name, suffix=".part", delete=False) as part:
+        part.write(data)
+    os.chmod(part.name, 0o644)
+    os.replace(part.name, path)
+
+
+def _curves(comparison: Comparison) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(
+        ["learner", "rounds", "error_mean", "error_ci95", "greedy_error_mean", "greedy_error_ci95", "seeds"]
+    )
+    for name, runs in comparison.finished.items():
+        error, error_half = interval(np.array([run.errors for run in runs]))
+        greedy, greedy_half = interval(np.array([run.greedy_errors for run in runs]))
+        for i, rounds in enumerate(runs[0].rounds):
+            halves = [None if half is None else half[i] for half in (error_half, greedy_half)]
+            writer.writerow([name, rounds, error[i], halves[0], greedy[i], halves[1], len(runs)])
+    return text.getvalue()

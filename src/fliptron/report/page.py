@@ -1,0 +1,72 @@
+"""The report: one HTML page that needs nothing but itself."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+from fliptron.experiments.comparison import Comparison
+
+_STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
+h1 { font-size: 1.5rem; } svg { max-width: 100%; height: auto; }
+table { border-collapse: collapse; } th, td { padding: .3rem .9rem; text-align: right; }
+th { border-bottom: 2px solid #222; } td { border-bottom: 1px solid #ddd; }
+th:first-child, td:first-child { text-align: left; } .note { color: #555; }
+code { background: #f4f4f4; padding: .1rem .3rem; overflow-wrap: anywhere; }
+"""
+
+
+def report_page(comparison: Comparison, svg: str, command: str) -> str:
+    """Table, picture, settings and the command that made them."""
+    rows = comparison.rows()
+    rho0, rho1 = comparison.rates
+    data = comparison.dataset
+    cut = (
+        "<p><strong>Interrupted: only the runs that had finished are shown.</strong></p>"
+        if comparison.interrupted
+        else ""
+    )
+    settings = {
+        "data": f"{data.name} ({data.n_rows:,} × {data.n_features}, {data.n_classes} classes; {data.source})",
+        "data SHA-256": data.checksum,
+        "channel": f"ρ0 = {rho0:g} (wrong told as right), ρ1 = {rho1:g} (right told as wrong)",
+        "rounds": f"{comparison.rounds:,}, order: {comparison.order}",
+        "seeds": ", ".join(map(str, comparison.seeds)),
+        "version": rows[0]["version"] if rows else "",
+        "command": command,
+    }
+    return f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>Fliptron: {escape(data.name)}</title><style>{_STYLE}</style></head><body>
+<h1>Learning {escape(data.name)} from flipped bits</h1>
+{cut}
+{svg[svg.index("<svg") :]}
+<table><thead><tr><th>learner</th><th>error</th><th>greedy error</th><th>rounds/s</th><th>settings</th></tr></thead>
+<tbody>
+{"".join(_row(row) for row in sorted(rows, key=lambda row: row["error_mean"]))}
+</tbody></table>
+<p class="note">Error: share of rounds whose played label was wrong, exploration included, mean ± half the 95 % interval
+over seeds. Greedy error: the same for the label the learner thought best. Perceptron is told the true label every round
+and marks the floor; RCNBF and AveragedRCNBF are told the true flip rates; the others see bits only.</p>
+<table><tbody>{"".join(f"<tr><td>{escape(k)}</td><td><code>{escape(v)}</code></td></tr>" for k, v in settings.items())}
+</tbody></table></body></html>
+"""
+
+
+def _row(row: dict[str, Any]) -> str:
+    shape = {"n_classes", "n_features", "rates"}
+    settings = ", ".join(f"{key}={value}" for key, value in row["params"].items() if key not in shape)
+    cells = (
+        row["learner"],
+        plus_minus(row["error_mean"], row["error_ci95"]),
+        plus_minus(row["greedy_error_mean"], row["greedy_error_ci95"]),
+        f"{row['rounds_per_second']:,.0f}",
+        settings,
+    )
+    return "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>\n"
+
+
+def plus_minus(mean: float, half: float | None) -> str:
+    """Mean ± half width, as tables print it."""
+    return f"{mean:.4f}" if half is None else f"{mean:.4f} ± {half:.4f}"

@@ -1,0 +1,160 @@
+"""Stream × channel × learner → Trace."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+
+from fliptron import kernels
+from fliptron.arrays import Array, InputError, whole
+from fliptron.channel import FlipChannel
+from fliptron.datasets import Dataset
+from fliptron.learners import Learner
+from fliptron.rounds import RoundLog, Trace
+from fliptron.stream import Order, Stream
+
+Engine = Literal["auto", "compiled", "python"]
+Progress = Callable[[int, int], object]
+"""Called after each block with the rounds done and the mistakes made."""
+
+_COLUMNS = {"row": np.int64, "label": np.int32, "greedy": np.int32, "probability": np.float64, "bit": np.int8}
+
+
+def simulate(
+    learner: Any,
+    dataset: Dataset,
+    *,
+    rates: tuple[float, float] = (0.0, 0.0),
+    rounds: int | None = None,
+    seed: int = 0,
+    order: Order = "resample",
+    log: bool = False,
+    engine: Engine = "auto",
+    block: int = 8192,
+    progress: Progress | None = None,
+) -> Trace:
+    """Let a learner play rounds on a data set whose feedback is flipped with these rates.
+
+    The learner goes on from the state it has. Rows and flips depend on `seed` alone: two learners given
+    the same seed see the same examples and the same lies. Nothing depends on `block` or `engine`.
+
+    Parameters
+    ----------
+    learner : one of ours, or any object with `decide(x)` and `learn(x, decision, feedback)`.
+    dataset : from `fliptron.datasets.load`, or `Dataset.of(X, y)`.
+    rates : (ρ0, ρ1) of the channel.
+    rounds : how many; one for each row by default.
+    seed : of rows and flips.
+    order : "resample", "shuffle" or "file"; see `Stream`.
+    log : keep every round in `trace.log`; without it, memory does not grow with the rounds.
+    engine : "compiled" runs the learner's own compiled steps; "python" calls `decide` and `learn` once a
+        round; "auto" takes the first where it can.
+    block : rounds between two calls of `progress`.
+
+    Examples
+    --------
+    >>> from fliptron import RidgeRegression, load
+    >>> digits = load("digits")
+    >>> learner = RidgeRegression(n_classes=10, n_features=64, gamma=0.05, seed=1)
+    >>> trace = simulate(learner, digits, rates=(0.2, 0.4), rounds=20_000, seed=1)
+    >>> 0.1 < trace.error < 0.4
+    True
+    """
+    rounds = whole("rounds", dataset.n_rows if rounds is None else rounds, 1)
+    block = whole("block", block, 1)
+    stream = Stream(dataset.n_rows, order=order, seed=seed)
+    channel = FlipChannel(*rates, seed=seed)
+    play = _engine(learner, dataset, engine)
+
+    checkpoints = log_spaced(rounds)
+    counts = np.zeros((4, checkpoints.size), dtype=np.int64)
+    total = np.zeros(4, dtype=np.int64)
+    kept: list[dict[str, Array]] = []
+    start, began = 0, time.perf_counter()
+    for at, checkpoint in enumerate(checkpoints):
+        while start < checkpoint:
+            stop = min(start + block, int(checkpoint))
+            done = {name: np.empty(stop - start, dtype) for name, dtype in _COLUMNS.items()}
+            done["row"][:] = stream.rows(start, stop)
+            play(learner, dataset, channel, start, done)
+            truth = dataset.y[done["row"]]
+            wrong, thought_wrong = done["label"] != truth, done["greedy"] != truth
+            total += [np.count_nonzero(c) for c in (wrong, thought_wrong, done["label"] != done["greedy"], done["bit"])]
+            if log:
+                kept.append(done)
+            start = stop
+            if progress is not None:
+                progress(start, int(total[0]))
+        counts[:, at] = total
+    return Trace(
+        learner=type(learner).__name__,
+        params=dict(getattr(learner, "params", {})),
+        dataset=dataset.name,
+        rates=channel.rates,
+        order=order,
+        seed=seed,
+        rounds=checkpoints,
+        mistakes=counts[0],
+        greedy_mistakes=counts[1],
+        explored=counts[2],
+        positives=counts[3],
+        seconds=time.perf_counter() - began,
+        log=RoundLog(**{name: np.concatenate([b[name] for b in kept]) for name in _COLUMNS}) if log else None,
+    )
+
+
+def log_spaced(rounds: int, per_decade: int = 20) -> Array:
+    """Checkpoints evenly spaced in log t, from 1 to the last round."""
+    steps = int(np.ceil(np.log10(rounds) * per_decade)) + 1
+    return np.unique(np.rint(np.geomspace(1, rounds, steps)).astype(np.int64))
+
+
+def _engine(learner: Any, dataset: Dataset, engine: Engine) -> Callable[..., None]:
+    if engine not in ("auto", "compiled", "python"):
+        raise InputError(f"engine is {engine!r}; 'auto', 'compiled' or 'python' is expected")
+    ours = isinstance(learner, Learner)
+    if engine == "compiled" and not ours:
+        raise InputError(f"a {type(learner).__name__} has no compiled steps; use engine='python'")
+    if ours and (learner.n_classes, learner.n_features) != (dataset.n_classes, dataset.n_features):
+        raise InputError(
+            f"the learner has {learner.n_classes} classes and {learner.n_features} features; "
+            f"{dataset.name} has {dataset.n_classes} and {dataset.n_features}"
+        )
+    return _play_compiled if ours and engine != "python" else _play_python
+
+
+def _play_compiled(
+    learner: Learner, dataset: Dataset, channel: FlipChannel, start: int, done: dict[str, Array]
+) -> None:
+    kernels.play(
+        learner.state,
+        dataset.X,
+        dataset.y,
+        done["row"],
+        learner.schedule,
+        learner.key,
+        learner.rounds,
+        channel.key,
+        start,
+        tuple(channel.rates),
+        learner.full_information,
+        done["label"],
+        done["greedy"],
+        done["probability"],
+        done["bit"],
+    )
+    learner.rounds += done["row"].size
+
+
+def _play_python(learner: Any, dataset: Dataset, channel: FlipChannel, start: int, done: dict[str, Array]) -> None:
+    full_information = getattr(learner, "full_information", False)
+    for i, at in enumerate(done["row"]):
+        x, truth = dataset.row(at), int(dataset.y[at])
+        decision = learner.decide(x)
+        bit = channel.bit(start + i, decision.label == truth)
+        learner.learn(x, decision, truth if full_information else bit)
+        done["label"][i], done["greedy"][i], done["probability"][i] = decision
+        done["bit"][i] = bit

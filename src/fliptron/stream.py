@@ -1,0 +1,53 @@
+"""The order of rounds: which example each round shows."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import numpy as np
+
+from fliptron import kernels
+from fliptron.arrays import Array, InputError, whole
+
+Order = Literal["resample", "shuffle", "file"]
+
+
+class Stream:
+    """Rows of a data set, in one of three orders.
+
+    "resample" draws every round's row anew, with replacement (the paper's way); "shuffle" passes over
+    all rows in a random order and, if there are rounds left, over them again in another; "file" keeps
+    the order of the file and starts again at its end. Round t's row depends on (seed, t) alone.
+
+    >>> Stream(5, order="shuffle", seed=0).rows(0, 5)
+    array([3, 4, 0, 2, 1])
+    """
+
+    def __init__(self, n_rows: int, *, order: Order = "resample", seed: int = 0) -> None:
+        self.n_rows = whole("n_rows", n_rows, 1)
+        if order not in get_args(Order):
+            raise InputError(f"order is {order!r}; one of {', '.join(get_args(Order))} is expected")
+        self.order = order
+        self._key = np.uint64(kernels.make_key(whole("seed", seed, 0, 2**63 - 1), kernels.ROWS))
+        self._pass: tuple[int, Array] = (-1, np.empty(0))
+
+    def rows(self, start: int, stop: int) -> Array:
+        """The rows of rounds start … stop − 1 (from 0)."""
+        if self.order == "file":
+            return np.arange(start, stop) % self.n_rows
+        if self.order == "resample":
+            return (self._draw(start, stop) * self.n_rows).astype(np.int64)
+        passes = range(start // self.n_rows, (stop - 1) // self.n_rows + 1)
+        rows = np.concatenate([self._permutation(number) for number in passes])
+        return rows[start - passes[0] * self.n_rows :][: stop - start]
+
+    def _permutation(self, number: int) -> Array:
+        if self._pass[0] != number:
+            start = number * self.n_rows
+            self._pass = number, np.argsort(self._draw(start, start + self.n_rows), kind="stable")
+        return self._pass[1]
+
+    def _draw(self, start: int, stop: int) -> Array:
+        out = np.empty(stop - start)
+        kernels.uniforms(self._key, start, out)
+        return out

@@ -1,0 +1,139 @@
+"""Theorem 1: how many mistakes RCNBF makes at most, and what that says about exploration.
+
+With V0 = ρ0(1−ρ0)/β², V1 = ρ1(1−ρ1)/β² and P̂ = 1 − γ + γ/K, examples of norm at most 1, and any matrix
+W* with cumulative hinge loss R_H and D = ‖W*‖²,
+
+    E[M] ≤ R_H + √(A1·D·R_H) + 3·max{A1·D, √(A2·D·T)} + γT
+
+where A1 and A2 bound E‖H‖² when ŷ is wrong and right. The exact values are
+
+    A1 = 1 + (K/γ)(1 + V1) + V0·(1/P̂ + K(K−2)/γ)
+    A2 = (1−P̂)/P̂ + V1/P̂ + K(K−1)·V0/γ
+
+The published A1 has a term in 1/γ² that the exact one has not; both are offered.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from fliptron.arrays import real, whole
+from fliptron.exploration import Exploration
+from fliptron.rounds import Rates
+
+
+class Constants(NamedTuple):
+    """Bounds on E‖H‖²/‖x‖²: A1 when the greedy label is wrong, A2 when it is right."""
+
+    A1: float
+    A2: float
+
+
+class Advice(NamedTuple):
+    """The exploration that makes the bound smallest, and that bound."""
+
+    gamma: float
+    mistakes: float
+
+
+def variances(rates: tuple[float, float]) -> tuple[float, float]:
+    """V0 and V1: the variance of h(f_ρ) when the played label is wrong, and when it is right."""
+    rho0, rho1 = rates = Rates.of(rates)
+    return rho0 * (1 - rho0) / rates.beta**2, rho1 * (1 - rho1) / rates.beta**2
+
+
+def constants(*, n_classes: int, gamma: float, rates: tuple[float, float], published: bool = False) -> Constants:
+    """A1 and A2 of Lemma 3, exact or as published.
+
+    >>> round(constants(n_classes=10, gamma=0.03, rates=(0.15, 0.15)).A1)
+    1115
+    >>> round(constants(n_classes=10, gamma=0.03, rates=(0.15, 0.15), published=True).A1)
+    29802
+    """
+    K = whole("n_classes", n_classes, 2)
+    gamma = real("gamma", gamma, 0.0, 1.0, open_below=True)
+    rho0, rho1 = rates = Rates.of(rates)
+    V0, V1 = variances(rates)
+    if published:
+        beta, spread0 = rates.beta, rho0 * (1 - rho0)
+        A1 = (2 * K + 2 * spread0 * K / beta + K * rho1 / beta**2) / gamma + spread0 * (K / (beta * gamma)) ** 2
+        A2 = 2 * gamma + rho1 / (beta**2 * (1 - gamma)) + V0 * K**2 / gamma if gamma < 1 else np.inf
+        return Constants(A1, A2)
+    P = 1 - gamma + gamma / K
+    return Constants(
+        A1=1 + K / gamma * (1 + V1) + V0 * (1 / P + K * (K - 2) / gamma),
+        A2=(1 - P) / P + V1 / P + K * (K - 1) * V0 / gamma,
+    )
+
+
+def mistake_bound(
+    *,
+    rounds: int,
+    n_classes: int,
+    gamma: float,
+    rates: tuple[float, float],
+    complexity: float,
+    hinge_loss: float = 0.0,
+    published: bool = False,
+) -> float:
+    """Theorem 1's bound on the expected number of mistakes in `rounds` rounds.
+
+    `complexity` is D = ‖W*‖² and `hinge_loss` is R_H, the hinge loss of that W* summed over all rounds
+    (0 where W* separates the data with margin 1). A bound above `rounds` says nothing.
+    """
+    T, D = whole("rounds", rounds, 1), real("complexity", complexity, 0.0, open_below=True)
+    R = real("hinge_loss", hinge_loss, 0.0)
+    A1, A2 = constants(n_classes=n_classes, gamma=gamma, rates=rates, published=published)
+    return float(R + np.sqrt(A1 * D * R) + 3 * max(A1 * D, np.sqrt(A2 * D * T)) + gamma * T)
+
+
+def advise(
+    *,
+    rounds: int,
+    n_classes: int,
+    rates: tuple[float, float],
+    complexity: float,
+    hinge_loss: float = 0.0,
+    published: bool = False,
+) -> Advice:
+    """The constant γ in (0, ½] for which Theorem 1's bound is smallest.
+
+    >>> advice = advise(rounds=10**7, n_classes=10, rates=(0.2, 0.4), complexity=10.0)
+    >>> round(advice.gamma, 3)
+    0.059
+    """
+
+    def bound(log_gamma: float) -> float:
+        return mistake_bound(
+            rounds=rounds,
+            n_classes=n_classes,
+            gamma=float(np.exp(log_gamma)),
+            rates=rates,
+            complexity=complexity,
+            hinge_loss=hinge_loss,
+            published=published,
+        )
+
+    # Every term is a power of γ, so the bound is convex in log γ: one minimum.
+    found = minimize_scalar(bound, bounds=(np.log(1e-12), np.log(0.5)), method="bounded", options={"xatol": 1e-9})
+    return Advice(gamma=float(np.exp(found.x)), mistakes=float(found.fun))
+
+
+def anytime(*, n_classes: int, rates: tuple[float, float], complexity: float) -> Exploration:
+    """Exploration that needs no horizon: γ_t = min(½, (K²·V0·D/(12t))^(1/3)), or for V0 = 0
+    γ_t = min(½, √(K·D·(1+V1)/(2t))).
+
+    Each makes the leading terms smallest when summed over t ≤ T for every T at once: with V0 > 0,
+    √(D·Σ K²V0/γ_t) + Σ γ_t for γ_t = c·t^(−1/3); with V0 = 0, D·K(1+V1)/γ_T + Σ γ_t for γ_t = c·t^(−1/2).
+
+    >>> anytime(n_classes=10, rates=(0.2, 0.4), complexity=12.0).at(12_500)
+    0.2
+    """
+    K, D = whole("n_classes", n_classes, 2), real("complexity", complexity, 0.0, open_below=True)
+    V0, V1 = variances(rates)
+    if V0 > 0.0:
+        return Exploration((K * K * V0 * D / 12) ** (1 / 3), power=1 / 3, cap=0.5)
+    return Exploration((K * D * (1 + V1) / 2) ** 0.5, power=0.5, cap=0.5)
