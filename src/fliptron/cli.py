@@ -262,10 +262,10 @@ def advise(
         "more than the rounds played, so the theorem promises nothing here" if vacuous else "the theorem's promise"
     )
     caveat = (
-        f"Caveat: this rests on D = {complexity:g} and R_H = {hinge_loss:g}, which nobody knows while the rounds come in: "
-        "D is the squared norm of the best weight matrix, and R_H what even that matrix loses. The bound holds for the "
-        "worst order of examples; on ordinary data another gamma may do better. Treat the number as a place to start, "
-        "and compare with `fliptron run --gamma`."
+        f"Caveat: this rests on D = {complexity:g} and R_H = {hinge_loss:g}, which nobody knows while the rounds come "
+        "in: D is the squared norm of the best weight matrix, and R_H what even that matrix loses. The bound holds for "
+        "the worst order of examples; on ordinary data another gamma may do better. Treat the number as a place to "
+        "start, and compare with `fliptron run --gamma`."
     )
     click.echo(
         f"gamma = {gamma:.4g}\n"

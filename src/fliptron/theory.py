@@ -117,9 +117,11 @@ def advise(
             published=published,
         )
 
-    # Every term is a power of γ, so the bound is convex in log γ: one minimum.
-    found = minimize_scalar(bound, bounds=(np.log(1e-12), np.log(0.5)), method="bounded", options={"xatol": 1e-9})
-    return Advice(gamma=float(np.exp(found.x)), mistakes=float(found.fun))
+    # Its terms are powers of γ, but for P̂ ≈ 1: the bound has one minimum in log γ, perhaps at the edge.
+    low, high = np.log(1e-12), np.log(0.5)
+    inside = minimize_scalar(bound, bounds=(low, high), method="bounded", options={"xatol": 1e-9}).x
+    best = min(float(inside), float(high), key=bound)
+    return Advice(gamma=float(np.exp(best)), mistakes=bound(best))
 
 
 def anytime(*, n_classes: int, rates: tuple[float, float], complexity: float) -> Exploration:

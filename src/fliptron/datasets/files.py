@@ -90,7 +90,7 @@ def read_csv(path: Path) -> Content:
         if not line.strip():
             continue
         row = [cell.strip() for cell in line.split(",")]
-        if not rows and number == 1 and not any(map(_is_number, row[:-1])):
+        if number == 1 and len(row) > 1 and not any(map(_is_number, row[:-1])):
             continue
         if len(row) < 2 or (rows and len(row) != len(rows[0])):
             expected = f"{len(rows[0])}" if rows else "at least 2"
@@ -107,7 +107,7 @@ def read_csv(path: Path) -> Content:
 
 def read_npz(path: Path) -> Content:
     """Arrays X and y; or y and the CSR arrays data, indices, indptr and shape of `scipy.sparse.save_npz`."""
-    with np.load(path, allow_pickle=False) as file:
+    with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
         names = set(file.files)
         if {"X", "y"} <= names:
             return file["X"], file["y"]

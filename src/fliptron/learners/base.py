@@ -161,7 +161,7 @@ class Learner(ABC):
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         about = json.loads(str(arrays.pop("about")))
     except FileNotFoundError:

@@ -1,0 +1,36 @@
+# Everything here needs Python 3.11 or newer, make and git; nothing else.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help run test lint bench tune clean
+
+help:  ## what there is
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+run: $(READY)  ## compare every learner on handwritten digits with flipped bits; ends with the path of a report
+	$(BIN)/fliptron run --out out
+
+lint: $(READY)  ## format, style, types, import contract
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: lint  ## lint, then every test and doctest
+	$(BIN)/pytest -n auto
+
+bench: $(READY)  ## speed, side by side with plain loops
+	$(BIN)/python benchmarks/speed.py
+
+tune: $(READY)  ## how the default settings were chosen (about ten minutes); writes docs/tuning.md
+	$(BIN)/python benchmarks/tune.py
+
+clean:  ## remove the environment and what it made
+	rm -rf $(VENV) out .pytest_cache .mypy_cache .ruff_cache

@@ -1,0 +1,191 @@
+"""What any learner must obey, ours or a user's."""
+
+from __future__ import annotations
+
+import copy
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fliptron.arrays import Array
+from fliptron.rounds import Decision
+
+N_CLASSES, N_FEATURES = 4, 6
+
+Make = Callable[..., Any]
+
+
+def check_learner(make: Make) -> None:
+    """Raise AssertionError, naming the broken rule, unless learners from `make` keep every rule.
+
+    `make(n_classes=…, n_features=…, seed=…)` builds a fresh learner; a class with these keywords will do,
+    or `functools.partial` of one. A learner with `full_information` true is fed labels instead of bits.
+    `save`, `load` and `params` are checked where a learner has them.
+
+    >>> from functools import partial
+    >>> from fliptron import RCNBF
+    >>> check_learner(partial(RCNBF, gamma=0.3, rates=(0.1, 0.2)))
+    """
+    for rule in RULES:
+        rule(make)
+
+
+def decides_with_the_probability_it_states(make: Make) -> None:
+    """The played label was drawn with the stated probability: Σ 1[ỹ = l]/P(ỹ) counts every draw once."""
+    learner, x, draws = _trained(make), _examples(1)[0], 4000
+    decisions = [learner.decide(x) for _ in range(draws)]
+    for decision in decisions:
+        _must(0 <= decision.label < N_CLASSES, f"decide played {decision.label}, not a label")
+        _must(0 <= decision.greedy < N_CLASSES, f"decide thought of {decision.greedy}, not a label")
+        _must(0.0 < decision.probability <= 1.0, f"decide stated probability {decision.probability}")
+    for label in range(N_CLASSES):
+        stated = np.array([d.probability for d in decisions if d.label == label])
+        if stated.size * N_CLASSES < 20:  # too rare to judge
+            continue
+        count, spread = np.sum(1 / stated), np.sqrt(np.sum((1 - stated) / stated**2)) + 1e-9
+        _must(
+            abs(count - draws) < 6 * spread,
+            f"label {label} was played {stated.size} times of {draws}; the stated probability says otherwise",
+        )
+
+
+def predicts_purely(make: Make) -> None:
+    """predict and scores change nothing, and agree with each other and with decide."""
+    learner, X = _trained(make), _examples(30)
+    twin = copy.deepcopy(learner)
+    scores, labels = learner.scores(X), learner.predict(X)
+    _must(np.shape(scores) == (30, N_CLASSES), f"scores has shape {np.shape(scores)}, not rows by classes")
+    _must(np.array_equal(labels, np.argmax(scores, axis=1)), "predict is not the label of highest score")
+    _must(np.array_equal(labels, learner.predict(X)), "predict twice gives two answers")
+    _must(np.array_equal(learner.weights, twin.weights), "predict changed the weights")
+    thought = [learner.decide(x).greedy for x in X]
+    _must(thought == list(labels), "decide's greedy label is not predict's")
+    _must(thought == [twin.decide(x).greedy for x in X], "predict changed later decisions")
+
+
+def learns_only_through_its_arguments(make: Make) -> None:
+    """What was decided in between leaves no trace in what is learnt."""
+    learner, X = _trained(make), _examples(20)
+    twin = copy.deepcopy(learner)
+    for x in X:
+        learner.decide(x)
+    for i, x in enumerate(X):
+        for one in (learner, twin):
+            one.learn(x, Decision(i % N_CLASSES, (i + 1) % N_CLASSES, 0.5), i % 2)
+    _must(np.array_equal(learner.weights, twin.weights), "learn depends on decisions it was not given")
+
+
+def takes_late_feedback_in_any_order(make: Make) -> None:
+    """Feedback may come long after the decision, in another order."""
+    learner, X = make(n_classes=N_CLASSES, n_features=N_FEATURES, seed=3), _examples(40)
+    decisions = [learner.decide(x) for x in X]
+    for i in np.random.default_rng(0).permutation(len(X)):
+        learner.learn(X[i], decisions[i], int(i % 2))
+    _must(bool(np.isfinite(learner.weights).all()), "late feedback made weights that are not finite")
+
+
+def repeats_itself(make: Make) -> None:
+    """The same seed gives the same run."""
+    first, second = _trained(make), _trained(make)
+    _must(np.array_equal(first.weights, second.weights), "two runs with one seed learnt differently")
+    X = _examples(50)
+    _must([first.decide(x) for x in X] == [second.decide(x) for x in X], "two runs with one seed decided differently")
+
+
+def goes_on_after_a_save(make: Make) -> None:
+    """A saved learner, loaded, has the same future."""
+    learner = _trained(make)
+    if not hasattr(learner, "save"):
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "learner.npz"
+        learner.save(path)
+        twin = type(learner).load(path)
+    _must(np.array_equal(learner.weights, twin.weights), "save and load changed the weights")
+    _must(_play(learner, 60, seed=9) == _play(twin, 60, seed=9), "save and load changed the future")
+    _must(np.array_equal(learner.weights, twin.weights), "save and load changed what is learnt later")
+
+
+def is_rebuilt_by_its_params(make: Make) -> None:
+    """params, given to the class, builds the same fresh learner."""
+    learner = make(n_classes=N_CLASSES, n_features=N_FEATURES, seed=5)
+    if not hasattr(learner, "params"):
+        return
+    twin = type(learner)(**learner.params)
+    _must(twin.params == learner.params, f"params {learner.params} rebuilds {twin.params}")
+    _must(_play(learner, 60, seed=2) == _play(twin, 60, seed=2), "a learner rebuilt from params decides differently")
+
+
+def refuses_bad_input(make: Make) -> None:
+    """Bad input is a ValueError, and leaves the learner as it was."""
+    learner, x = _trained(make), _examples(1)[0]
+    before = learner.weights
+    bad_rows = {"NaN": _with(x, np.nan), "infinity": _with(x, np.inf), "a wrong width": x[:-1], "a cube": x[None, None]}
+    good = Decision(1, 0, 0.5)
+    for name, bad in bad_rows.items():
+        _refuses(f"decide takes {name}", learner.decide, bad)
+        _refuses(f"learn takes {name}", learner.learn, bad, good, 1)
+        _refuses(f"predict takes {name}", learner.predict, [bad])
+    for decision in (Decision(N_CLASSES, 0, 0.5), Decision(-1, 0, 0.5), Decision(0, 0, 0.0), Decision(0, 0, 1.5)):
+        _refuses(f"learn takes {decision}", learner.learn, x, decision, 1)
+    for feedback in (-1, N_CLASSES, 0.5, np.nan):
+        _refuses(f"learn takes feedback {feedback}", learner.learn, x, good, feedback)
+    _must(np.array_equal(learner.weights, before), "a refused input changed the weights")
+
+
+RULES: tuple[Callable[[Make], None], ...] = (
+    decides_with_the_probability_it_states,
+    predicts_purely,
+    learns_only_through_its_arguments,
+    takes_late_feedback_in_any_order,
+    repeats_itself,
+    goes_on_after_a_save,
+    is_rebuilt_by_its_params,
+    refuses_bad_input,
+)
+
+
+def _must(holds: Any, rule: str) -> None:
+    if not holds:
+        raise AssertionError(rule)
+
+
+def _refuses(rule: str, call: Callable[..., Any], *bad: Any) -> None:
+    try:
+        call(*bad)
+    except ValueError:
+        return
+    raise AssertionError(rule)
+
+
+def _examples(n: int) -> Array:
+    X = np.random.default_rng(7).normal(size=(n, N_FEATURES))
+    return np.asarray(X / np.linalg.norm(X, axis=1, keepdims=True))
+
+
+def _with(x: Array, value: float) -> Array:
+    return np.concatenate([x[:-1], [value]])
+
+
+def _trained(make: Make) -> Any:
+    learner = make(n_classes=N_CLASSES, n_features=N_FEATURES, seed=1)
+    _play(learner, 200, seed=1)
+    return learner
+
+
+def _play(learner: Any, rounds: int, seed: int) -> list[Decision]:
+    """Play on a small separable problem with one bit in five flipped."""
+    random = np.random.default_rng(seed)
+    full = getattr(learner, "full_information", False)
+    decisions = []
+    for _ in range(rounds):
+        truth = int(random.integers(N_CLASSES))
+        x = np.eye(N_CLASSES, N_FEATURES)[truth] + 0.1 * random.normal(size=N_FEATURES)
+        decision = learner.decide(x)
+        bit = int((decision.label == truth) ^ (random.random() < 0.2))
+        learner.learn(x, decision, truth if full else bit)
+        decisions.append(decision)
+    return decisions

@@ -1,0 +1,83 @@
+"""Shared data and learners."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import fliptron
+from fliptron import (
+    BPA,
+    RCNBF,
+    SOBA,
+    AveragedRCNBF,
+    Banditron,
+    Confidit,
+    Dataset,
+    Exploration,
+    LeastMeanSquares,
+    Perceptron,
+    RidgeRegression,
+)
+
+LEARNERS = {
+    "Perceptron": Perceptron,
+    "Banditron": partial(Banditron, gamma=0.3),
+    "RCNBF": partial(RCNBF, gamma=0.3, rates=(0.2, 0.4)),
+    "AveragedRCNBF": partial(AveragedRCNBF, gamma=0.3, rates=(0.2, 0.4)),
+    "BPA": partial(BPA, gamma=0.3),
+    "BPA-I": partial(BPA, gamma=0.3, variant="PA-I", aggressiveness=0.1, correct_margin=0.0),
+    "BPA-II": partial(BPA, gamma=0.3, variant="PA-II", aggressiveness=0.1),
+    "SOBA": partial(SOBA, gamma=0.3),
+    "SOBA-full": partial(SOBA, gamma=0.3, diagonal=False),
+    "Confidit": Confidit,
+    "RidgeRegression": partial(RidgeRegression, gamma=Exploration(1.0, power=1 / 3, cap=0.5)),
+    "LeastMeanSquares": partial(LeastMeanSquares, gamma=0.3),
+}
+
+
+@pytest.fixture(params=LEARNERS, scope="session")
+def make(request):
+    """A maker of each learner in turn."""
+    return LEARNERS[request.param]
+
+
+@pytest.fixture(scope="session")
+def digits():
+    return fliptron.load("digits")
+
+
+@pytest.fixture(scope="session")
+def small():
+    """A small dense problem with signs, zeros and three classes: quick for the slow engines."""
+    return Dataset.of(*_small(), name="small")
+
+
+@pytest.fixture(scope="session")
+def small_sparse():
+    """The same, stored as CSR."""
+    X, y = _small()
+    return Dataset.of(sp.csr_array(X), y, name="small")
+
+
+@pytest.fixture(scope="session")
+def data_folder():
+    """The folder with the published data sets; tests that need it skip where it is not."""
+    folder = os.environ.get("FLIPTRON_DATA")
+    if not folder or not Path(folder).is_dir():
+        pytest.skip("FLIPTRON_DATA does not name a folder with the published data sets")
+    return Path(folder)
+
+
+def _small():
+    random = np.random.default_rng(5)
+    y = random.integers(3, size=200)
+    X = random.normal(size=(200, 5)) + 3.0 * np.eye(3, 5)[y]
+    X[random.random(X.shape) < 0.3] = 0.0
+    X[0] = 0.0
+    return X, y

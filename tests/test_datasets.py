@@ -1,0 +1,262 @@
+"""Data sets: recipes, published files, a user's own, and what is refused."""
+
+from __future__ import annotations
+
+import functools
+import gzip
+import hashlib
+import http.server
+import threading
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from fliptron import Dataset, InputError, load
+from fliptron.arrays import Csr
+from fliptron.datasets import REGISTRY, files, registry, synthetic
+
+
+@pytest.mark.parametrize("name", ["digits", "iris", "synsep", "synnonsep"])
+def test_embedded_sets_are_as_listed_and_of_unit_norm(name):
+    entry, data = REGISTRY[name], load(name)
+    assert entry.present(name)
+    assert (data.n_rows, data.n_features, data.n_classes) == (entry.rows, entry.features, entry.classes)
+    assert set(data.y) == set(range(entry.classes))
+    X = data.X.data if isinstance(data.X, Csr) else data.X
+    norms = np.add.reduceat(X**2, data.X.indptr[:-1]) if isinstance(data.X, Csr) else (X**2).sum(axis=1)
+    np.testing.assert_allclose(norms, 1.0)
+
+
+@pytest.mark.parametrize("name", ["optdigits", "usps", "mnist", "fashion-mnist"])
+def test_published_sets_are_as_listed(name, data_folder):
+    entry, data = REGISTRY[name], load(name)
+    assert entry.present(name)
+    assert (data.n_rows, data.n_features, data.n_classes) == (entry.rows, entry.features, entry.classes)
+    assert np.bincount(data.y).min() > 500
+    np.testing.assert_allclose(np.linalg.norm(data.X, axis=1), 1.0)
+
+
+def test_digits_are_the_test_part_of_optdigits(data_folder):
+    digits, optdigits = load("digits"), load("optdigits")
+    np.testing.assert_array_equal(digits.X, optdigits.X[3823:])
+    np.testing.assert_array_equal(digits.y, optdigits.y[3823:])
+
+
+def test_raw_keeps_the_values():
+    assert load("digits", unit_norm=False).X.max() == 16.0
+
+
+class TestSynSep:
+    def test_recipe(self):
+        X, y = synthetic.synsep(3000, seed=1)
+        X = X.toarray()
+        assert X.shape == (3000, 400)
+        assert set(np.unique(X)) == {0.0, 1.0}
+        assert (X[:, 120:].sum(axis=1) == 20).all()
+        for label in range(9):
+            bits = X[y == label][:, :120]
+            class_bits = np.flatnonzero(bits.any(axis=0)).size
+            assert 20 <= class_bits <= 40
+            assert (bits.sum(axis=1) == class_bits - 5).all()
+        # Each of the 280 noise bits is on in a share 20/280 of rows.
+        assert np.abs(X[:, 120:].mean(axis=0) - 20 / 280).max() < 6 * np.sqrt(20 / 280 / 3000)
+
+    def test_synnonsep_replaces_labels_by_others(self):
+        X, clean = synthetic.synsep(20_000, seed=1)
+        same, noisy = synthetic.synsep(20_000, seed=1, label_noise=0.05)
+        assert (same != X).nnz == 0
+        assert abs(np.mean(clean != noisy) - 0.05) < 6 * np.sqrt(0.05 * 0.95 / 20_000)
+
+    def test_any_size_and_the_same_every_time(self):
+        assert load("synsep", rows=500).n_rows == 500
+        assert load("synsep", rows=500).checksum == load("synsep", rows=500).checksum
+        with pytest.raises(InputError, match="only synthetic sets come in any size"):
+            load("digits", rows=500)
+
+
+class TestOwnFiles:
+    def test_csv_with_names_and_words(self, tmp_path):
+        path = tmp_path / "pets.csv"
+        path.write_text("length,weight,kind\n3,4,cat\n0,2,dog\n\n6,8,cat\n")
+        data = load(path)
+        assert data.classes == ("cat", "dog")
+        np.testing.assert_array_equal(data.y, [0, 1, 0])
+        np.testing.assert_allclose(data.X, [[0.6, 0.8], [0, 1], [0.6, 0.8]])
+
+    def test_csv_without_names_and_numbered_labels(self, tmp_path):
+        path = tmp_path / "rows.csv"
+        path.write_text("3, 4, 10\n0, 2, 9\n")
+        data = load(path, unit_norm=False)
+        assert data.classes == (9, 10)
+        np.testing.assert_array_equal(data.X, [[3, 4], [0, 2]])
+
+    def test_npz_dense_and_sparse(self, tmp_path):
+        X, y = np.array([[1.0, 0.0], [0.0, 2.0], [0.0, 0.0]]), np.array([0, 1, 1])
+        np.savez(tmp_path / "dense.npz", X=X, y=y)
+        matrix = sp.csr_array(X)
+        np.savez(
+            tmp_path / "sparse.npz", data=matrix.data, indices=matrix.indices, indptr=matrix.indptr, shape=X.shape, y=y
+        )
+        dense, sparse = load(tmp_path / "dense.npz"), load(tmp_path / "sparse.npz")
+        assert isinstance(sparse.X, Csr)
+        np.testing.assert_array_equal(dense.X, [[1, 0], [0, 1], [0, 0]])
+        assert sparse.row(1).toarray().tolist() == [[0, 1]]
+        assert sparse.row(2).nnz == 0
+
+    def test_libsvm(self, tmp_path):
+        path = tmp_path / "rows.libsvm"
+        path.write_text("1 1:3 3:4\n-1 2:5\n")
+        data = load(path)
+        assert (data.n_rows, data.n_features, data.classes) == (2, 3, (-1.0, 1.0))
+        np.testing.assert_allclose(data.row(0).toarray(), [[0.6, 0, 0.8]])
+
+    @pytest.mark.parametrize(
+        ("name", "content", "words"),
+        [
+            ("a.csv", "", "the file is empty"),
+            ("a.csv", "a,b,label\n", "the file is empty"),
+            ("a.csv", "1,2,0\n1,2,3,1\n", "line 2 has 4 values; 3 are expected"),
+            ("a.csv", "1,2,0\n1,x,1\n", "line 2 holds 'x'"),
+            ("a.csv", "1,2,0\n1,nan,1\n", "X holds nan at row 1, column 1"),
+            ("a.csv", "1,2,0\n1,inf,1\n", "X holds inf at row 1, column 1"),
+            ("a.csv", "1,2,0\n1,3,0\n", "has 1 class; at least 2"),
+            ("a.csv", "5\n6\n", "line 1 has 1 values; at least 2"),
+            ("a.libsvm", "", "the file is empty"),
+            ("a.libsvm", "one two three\n", "cannot be read"),
+            ("a.npz", "not a zip", "cannot be read"),
+            ("a.xls", "1,2", "'.xls'; one of .csv, .npz"),
+        ],
+    )
+    def test_bad_files_are_refused(self, tmp_path, name, content, words):
+        path = tmp_path / name
+        path.write_text(content)
+        with pytest.raises(InputError, match=words) as caught:
+            load(path)
+        assert name in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+    def test_npz_without_the_arrays_or_with_pickles_is_refused(self, tmp_path):
+        np.savez(tmp_path / "a.npz", features=np.eye(2))
+        with pytest.raises(InputError, match=r"holds \['features'\]; arrays X and y"):
+            load(tmp_path / "a.npz")
+        np.savez(tmp_path / "b.npz", X=np.array([{}], dtype=object), y=np.zeros(1))
+        with pytest.raises(InputError, match="cannot be read"):
+            load(tmp_path / "b.npz")
+        np.savez(tmp_path / "c.npz", X=np.eye(3), y=np.zeros(2))
+        with pytest.raises(InputError, match=r"y has shape \(2,\)"):
+            load(tmp_path / "c.npz")
+
+    def test_what_is_not_there_is_named(self, tmp_path):
+        with pytest.raises(InputError, match="does not exist"):
+            load(tmp_path / "nothing.csv")
+        with pytest.raises(InputError, match="digitz is not a data set; one of digits, iris"):
+            load("digitz")
+
+
+class TestPublishedFiles:
+    """Finding, downloading and checking, with a real server on this machine and small files."""
+
+    @pytest.fixture(autouse=True)
+    def _places(self, tmp_path, monkeypatch):
+        self.site, self.cache, self.given = (tmp_path / name for name in ("site", "cache", "given"))
+        for folder in (self.site, self.cache, self.given / "tiny"):
+            folder.mkdir(parents=True)
+        monkeypatch.setattr(files.pooch, "os_cache", lambda _: self.cache)
+        monkeypatch.setenv("FLIPTRON_DATA", str(self.given))
+        self.content = b"0,0,5,1\n1,2,3,0\n"
+        self.sha256 = hashlib.sha256(self.content).hexdigest()
+
+    @pytest.fixture
+    def address(self):
+        handler = functools.partial(QuietHandler, directory=str(self.site))
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+            thread = threading.Thread(target=server.serve_forever)
+            thread.start()
+            yield f"http://127.0.0.1:{server.server_port}/"
+            server.shutdown()
+            thread.join()
+
+    def test_the_given_folder_comes_first(self):
+        (self.given / "tiny" / "a.csv").write_bytes(self.content)
+        file = files.File("a.csv", self.sha256, None)
+        assert files.find("tiny", file) == self.given / "tiny" / "a.csv"
+        assert files.fetch("tiny", file, "") == self.content
+
+    def test_a_missing_file_is_downloaded_once(self, address):
+        (self.site / "a.csv.gz").write_bytes(gzip.compress(self.content))
+        file = files.File("a.csv.gz", self.sha256, address + "a.csv.gz")
+        assert files.fetch("tiny", file, "") == self.content
+        (self.site / "a.csv.gz").unlink()
+        assert files.fetch("tiny", file, "") == self.content
+        assert files.find("tiny", file) == self.cache / "tiny" / "a.csv.gz"
+
+    def test_wrong_content_is_refused(self, address):
+        (self.site / "a.csv").write_bytes(b"another")
+        with pytest.raises(InputError, match="is corrupt: its content has SHA-256"):
+            files.fetch("tiny", files.File("a.csv", self.sha256, address + "a.csv"), "")
+
+    def test_a_damaged_archive_is_refused(self):
+        (self.given / "tiny" / "a.csv.gz").write_bytes(gzip.compress(self.content)[:-6])
+        with pytest.raises(InputError, match="is corrupt"):
+            files.fetch("tiny", files.File("a.csv.gz", self.sha256, None), "")
+
+    def test_no_address_or_no_answer_says_what_to_do(self, address):
+        with pytest.raises(InputError, match=r"tiny/a\.csv is not in .*given or .*cache; put it there"):
+            files.fetch("tiny", files.File("a.csv", self.sha256, None), "put it there")
+        with pytest.raises(InputError, match=r"could not be downloaded .* put it there"):
+            files.fetch("tiny", files.File("a.csv", self.sha256, address + "a.csv"), "put it there")
+
+    def test_absent_sets_are_listed_as_absent(self):
+        assert not REGISTRY["mnist"].present("mnist")
+
+    def test_a_corrupt_published_set_is_refused(self):
+        (self.given / "optdigits").mkdir()
+        (self.given / "optdigits" / "optdigits.csv").write_bytes(self.content)
+        with pytest.raises(InputError, match=r"optdigits\.csv is corrupt"):
+            load("optdigits")
+
+    def test_images_of_both_parts_are_read_in_order(self, monkeypatch):
+        parts = [np.arange(8, dtype=np.uint8).reshape(2, 2, 2), np.array([0, 1], np.uint8)] * 2
+        entries = []
+        (self.given / "mnist").mkdir()
+        for file, array in zip(REGISTRY["mnist"].files, parts, strict=True):
+            content = bytes([0, 0, 8, array.ndim]) + np.array(array.shape, ">u4").tobytes() + array.tobytes()
+            (self.given / "mnist" / file.name).write_bytes(gzip.compress(content))
+            entries.append(file._replace(sha256=hashlib.sha256(content).hexdigest()))
+        monkeypatch.setitem(registry.REGISTRY, "mnist", REGISTRY["mnist"]._replace(files=tuple(entries)))
+        data = load("mnist", unit_norm=False)
+        np.testing.assert_array_equal(data.X, [[0, 1, 2, 3], [4, 5, 6, 7]] * 2)
+        np.testing.assert_array_equal(data.y, [0, 1, 0, 1])
+
+
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "words"),
+    [
+        ([[1.0, np.nan]], [0], "nan at row 0, column 1"),
+        (sp.csr_array([[1.0, 0.0], [0.0, np.inf]]), [0, 1], "inf at row 1, column 1"),
+        ([1.0, 2.0], [0, 1], r"X has shape \(2,\)"),
+        (np.empty((0, 3)), [], "has no rows"),
+        ([["a", "b"]], [0], "is not a rectangular array of numbers"),
+    ],
+)
+def test_bad_arrays_are_refused(X, y, words):
+    with pytest.raises(InputError, match=words):
+        Dataset.of(X, y)
+
+
+def test_labels_out_of_the_named_classes_are_refused():
+    with pytest.raises(InputError, match="label 3 is out of range; labels run from 0 to 2"):
+        Dataset.of(np.eye(3), [0, 1, 3], classes=(0, 1, 2))
+
+
+def test_checksum_tells_data_apart():
+    data = Dataset.of(np.eye(3), [0, 1, 2])
+    assert data.checksum != Dataset.of(np.eye(3), [0, 2, 1]).checksum
+    assert data.checksum != Dataset.of(sp.csr_array(np.eye(3)), [0, 1, 2]).checksum
+    assert data.checksum == Dataset.of(2 * np.eye(3), [0, 1, 2]).checksum

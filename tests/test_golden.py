@@ -1,0 +1,36 @@
+"""Golden traces: the first 3,000 rounds of every learner on digits, as they were when checked by hand.
+
+A change here is a change of results; run this file (`python tests/test_golden.py`) to accept it.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import fliptron
+from fliptron.experiments.roster import ROSTER, build
+
+GOLDEN = Path(__file__).with_name("golden.json")
+
+
+def trace(name):
+    digits = fliptron.load("digits")
+    learner = build(name, digits, rates=(0.2, 0.4), seed=1, gamma=0.2)
+    run = fliptron.simulate(learner, digits, rates=(0.2, 0.4), rounds=3000 if name != "SOBA-full" else 500, seed=2)
+    return {
+        "mistakes": run.mistakes.tolist(),
+        "greedy_mistakes": run.greedy_mistakes.tolist(),
+        "positives": run.positives.tolist(),
+    }
+
+
+@pytest.mark.parametrize("name", ROSTER)
+def test_trace_is_golden(name):
+    assert trace(name) == json.loads(GOLDEN.read_text())[name]
+
+
+if __name__ == "__main__":
+    GOLDEN.write_text(json.dumps({name: trace(name) for name in ROSTER}) + "\n")

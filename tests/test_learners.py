@@ -1,0 +1,184 @@
+"""Every learner against its textbook twin, its own loop, and the rules for all learners."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import reference as ref
+from conftest import LEARNERS
+from fliptron import BPA, RCNBF, SOBA, Banditron, Confidit, Exploration, InputError, Learner, RidgeRegression, simulate
+from fliptron.checks import check_learner
+
+TWINS = {
+    "Perceptron": ref.PerceptronTwin,
+    "Banditron": ref.RcnbfTwin,
+    "RCNBF": lambda K, d: ref.RcnbfTwin(K, d, rates=(0.2, 0.4)),
+    "AveragedRCNBF": lambda K, d: ref.AveragedTwin(K, d, rates=(0.2, 0.4)),
+    "BPA": ref.BpaTwin,
+    "BPA-I": lambda K, d: ref.BpaTwin(K, d, correct_margin=0.0, variant="PA-I", C=0.1),
+    "BPA-II": lambda K, d: ref.BpaTwin(K, d, variant="PA-II", C=0.1),
+    "SOBA": lambda K, d: ref.SobaTwin(K, d, diagonal=True),
+    "SOBA-full": ref.SobaTwin,
+    "Confidit": lambda K, d: ref.RidgeTwin(K, d, signed=True),
+    "RidgeRegression": ref.RidgeTwin,
+    "LeastMeanSquares": lambda K, d: ref.LmsTwin(K, d, step=0.1),
+}
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_learner_equals_its_textbook_twin(name, small):
+    learner = LEARNERS[name](n_classes=3, n_features=5, seed=4)
+    twin = TWINS[name](3, 5)
+    random = np.random.default_rng(4)
+    for t in range(1, 400):
+        row = random.integers(1, small.n_rows)
+        x, y = small.X[row], small.y[row]
+        decision = learner.decide(x)
+        scores = twin.scores(x)
+        assert scores[decision.greedy] == pytest.approx(scores.max(), abs=1e-9)
+        if name == "Confidit":
+            optimistic = scores + twin.bonus(x) * learner.alpha
+            assert optimistic[decision.label] == pytest.approx(optimistic.max(), abs=1e-9)
+            assert decision.probability == 1.0
+        else:
+            P = twin.probabilities(x, learner.exploration.at(t))
+            if np.sum(scores > scores.max() - 1e-9) == 1:
+                assert decision.probability == pytest.approx(P[decision.label], rel=1e-12)
+        bit = int((decision.label == y) ^ (random.random() < 0.2))
+        feedback = int(y) if learner.full_information else bit
+        learner.learn(x, decision, feedback)
+        twin.learn(x, *decision, feedback)
+    np.testing.assert_allclose(learner.weights, getattr(twin, "mean", twin.W), rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_one_round_path_and_loop_give_equal_weights(make, sparse, small, small_sparse):
+    data = small_sparse if sparse else small
+    learners = [make(n_classes=3, n_features=5, seed=2) for _ in range(2)]
+    traces = [
+        simulate(learner, data, rates=(0.2, 0.3), rounds=700, seed=1, log=True, engine=engine)
+        for learner, engine in zip(learners, ("compiled", "python"), strict=True)
+    ]
+    np.testing.assert_array_equal(learners[0].weights, learners[1].weights)
+    for column in ("row", "label", "greedy", "probability", "bit"):
+        np.testing.assert_array_equal(getattr(traces[0].log, column), getattr(traces[1].log, column))
+
+
+def test_one_round_path_and_loop_are_equal_on_digits(make, digits):
+    if make is LEARNERS["SOBA-full"]:
+        return  # 640 × 640 for each round; the small problem covers it
+    learners = [make(n_classes=10, n_features=64, seed=2) for _ in range(2)]
+    for learner, engine in zip(learners, ("compiled", "python"), strict=True):
+        simulate(learner, digits, rates=(0.2, 0.4), rounds=2000, seed=1, engine=engine)
+    np.testing.assert_array_equal(learners[0].weights, learners[1].weights)
+
+
+def test_dense_and_sparse_rows_teach_the_same(make, small, small_sparse):
+    learners = [make(n_classes=3, n_features=5, seed=2) for _ in range(2)]
+    for learner, data in zip(learners, (small, small_sparse), strict=True):
+        simulate(learner, data, rates=(0.2, 0.3), rounds=700, seed=1)
+    np.testing.assert_allclose(learners[0].weights, learners[1].weights, rtol=1e-9, atol=1e-9)
+
+
+def test_rules_for_all_learners(make):
+    check_learner(make)
+
+
+def test_banditron_is_rcnbf_without_noise(digits):
+    banditron = Banditron(n_classes=10, n_features=64, gamma=0.1, seed=3)
+    rcnbf = RCNBF(n_classes=10, n_features=64, gamma=0.1, rates=(0.0, 0.0), seed=3)
+    for learner in (banditron, rcnbf):
+        simulate(learner, digits, rates=(0.2, 0.4), rounds=5000, seed=3)
+    np.testing.assert_array_equal(banditron.weights, rcnbf.weights)
+
+
+def test_ridge_stays_the_solution_after_many_rounds(digits):
+    learner = RidgeRegression(n_classes=10, n_features=64, gamma=0.1, seed=0)
+    trace = simulate(learner, digits, rates=(0.2, 0.4), rounds=200_000, seed=0, log=True)
+    for label in range(10):
+        played = trace.log.label == label
+        X, bits = digits.X[trace.log.row[played]], trace.log.bit[played]
+        solution = np.linalg.solve(np.eye(64) + X.T @ X, X.T @ bits)
+        np.testing.assert_allclose(learner.weights[label], solution, atol=1e-7)
+
+
+def test_weights_are_a_copy():
+    learner = Banditron(n_classes=3, n_features=2, gamma=0.1)
+    learner.weights[:] = 7.0
+    assert not learner.weights.any()
+
+
+def test_a_full_learner_of_gigabytes_is_refused_before_it_is_made():
+    with pytest.raises(InputError, match=r"needs 72\.5 GiB; at most 4 GiB is allowed: use LeastMeanSquares"):
+        RidgeRegression(n_classes=10, n_features=31_200)
+    with pytest.raises(InputError, match="use SOBA\\(diagonal=True\\)"):
+        SOBA(n_classes=100, n_features=784, diagonal=False)
+
+
+@pytest.mark.parametrize(
+    ("build", "words"),
+    [
+        (lambda: Banditron(n_classes=1, n_features=2), "n_classes is 1; a whole number of at least 2"),
+        (lambda: Banditron(n_classes=3.5, n_features=2), "n_classes is 3.5"),
+        (lambda: Banditron(n_classes=3, n_features=0), "n_features is 0"),
+        (lambda: Banditron(n_classes=3, n_features=2, gamma=0.0), "gamma is 0; a number above 0"),
+        (lambda: Banditron(n_classes=3, n_features=2, gamma=1.1), "gamma is 1.1; a number of at least 0 and at most 1"),
+        (lambda: Banditron(n_classes=3, n_features=2, gamma=float("nan")), "gamma is nan"),
+        (lambda: Banditron(n_classes=3, n_features=2, seed=-1), "seed is -1"),
+        (lambda: RCNBF(n_classes=3, n_features=2, rates=(0.5, 0.5)), "rho0 \\+ rho1 is 1 .* must be below 1"),
+        (lambda: RCNBF(n_classes=3, n_features=2, rates=(-0.1, 0.5)), "rho0 is -0.1"),
+        (lambda: RCNBF(n_classes=3, n_features=2, rates=0.3), "two numbers"),
+        (lambda: BPA(n_classes=3, n_features=2, variant="PA-3"), "'PA', 'PA-I' or 'PA-II'"),
+        (lambda: Confidit(n_classes=3, n_features=2, alpha=-1), "alpha is -1"),
+        (lambda: Exploration(-1.0, power=0.5), "scale of gamma_t is -1"),
+        (lambda: Exploration.of({"pace": 1}), "scale, power and cap are expected"),
+    ],
+)
+def test_bad_parameters_are_refused(build, words):
+    with pytest.raises(InputError, match=words):
+        build()
+
+
+class TestFiles:
+    def test_any_learner_loads_from_the_base_class(self, make, tmp_path):
+        learner = make(n_classes=3, n_features=5, seed=2)
+        learner.save(tmp_path / "learner.npz")
+        assert repr(Learner.load(tmp_path / "learner.npz")) == repr(learner)
+
+    def test_another_kind_is_refused(self, tmp_path):
+        Banditron(n_classes=3, n_features=2).save(tmp_path / "b.npz")
+        with pytest.raises(InputError, match="holds a Banditron; a RidgeRegression is expected"):
+            RidgeRegression.load(tmp_path / "b.npz")
+
+    def test_missing_truncated_and_foreign_files_are_refused(self, tmp_path):
+        path = tmp_path / "b.npz"
+        with pytest.raises(InputError, match="does not exist"):
+            Banditron.load(path)
+        Banditron(n_classes=3, n_features=2).save(path)
+        path.write_bytes(path.read_bytes()[:-40])
+        with pytest.raises(InputError, match="is not a saved learner"):
+            Banditron.load(path)
+        np.savez(path, X=np.zeros(3))
+        with pytest.raises(InputError, match="is not a saved learner"):
+            Banditron.load(path)
+
+    def test_pickles_are_refused(self, tmp_path):
+        np.savez(tmp_path / "b.npz", about=np.array([{"format": 1}], dtype=object))
+        with pytest.raises(InputError, match="is not a saved learner"):
+            Banditron.load(tmp_path / "b.npz")
+
+    @pytest.mark.parametrize(("W", "words"), [(np.zeros((3, 9)), "misshapen"), (np.full((3, 2), np.nan), "not finite")])
+    def test_wrong_arrays_are_refused(self, tmp_path, W, words):
+        path = tmp_path / "b.npz"
+        Banditron(n_classes=3, n_features=2).save(path)
+        with np.load(path) as file:
+            arrays = dict(file) | {"W": W}
+        np.savez(path, **arrays)
+        with pytest.raises(InputError, match=words):
+            Banditron.load(path)
+
+    def test_an_unwritable_place_leaves_nothing_behind(self, tmp_path):
+        with pytest.raises(InputError, match="cannot be written"):
+            Banditron(n_classes=3, n_features=2).save(tmp_path / "no" / "b.npz")
+        assert not list(tmp_path.iterdir())

@@ -1,0 +1,62 @@
+"""Lemmas 1 and 2 and the exact constants, by enumeration over labels and flips: no sampling."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from fliptron import RCNBF, Decision, kernels, theory
+
+SETTINGS = [
+    (K, gamma, rates)
+    for K in (2, 3, 10)
+    for gamma in (0.01, 0.3, 0.5)
+    for rates in ((0.0, 0.0), (0.15, 0.15), (0.2, 0.4), (0.4, 0.2), (0.4, 0.4), (0.0, 0.6), (0.6, 0.0))
+]
+
+
+def outcomes(K, gamma, rates, y, greedy):
+    """Every (probability, decision, bit) of one round."""
+    for label in range(K):
+        p = (1 - gamma) * (label == greedy) + gamma / K
+        one = 1 - rates[1] if label == y else rates[0]
+        for bit, q in ((1, one), (0, 1 - one)):
+            yield p * q, Decision(label, greedy, p), bit
+
+
+@pytest.mark.parametrize("rates", [rates for *_, rates in SETTINGS[:7]])
+def test_lemma_1_h_is_unbiased(rates):
+    rho0, rho1 = rates
+    h = [kernels.unbiased(bit, np.array(rates)) for bit in (0, 1)]
+    assert rho0 * h[1] + (1 - rho0) * h[0] == pytest.approx(0.0, abs=1e-12)
+    assert (1 - rho1) * h[1] + rho1 * h[0] == pytest.approx(1.0, abs=1e-12)
+
+
+@pytest.mark.parametrize(("K", "gamma", "rates"), SETTINGS)
+def test_lemma_2_the_mean_update_is_the_perceptrons(K, gamma, rates):
+    x = np.array([0.6, -0.8])
+    for y, greedy in itertools.product(range(K), repeat=2) if K < 10 else [(3, 3), (3, 7)]:
+        mean = np.zeros((K, 2))
+        for probability, decision, bit in outcomes(K, gamma, rates, y, greedy):
+            learner = RCNBF(n_classes=K, n_features=2, gamma=gamma, rates=rates)
+            learner.learn(x, decision, bit)
+            mean += probability * learner.weights
+        perceptron = np.zeros((K, 2))
+        perceptron[y] += x
+        perceptron[greedy] -= x
+        np.testing.assert_allclose(mean, perceptron, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("K", "gamma", "rates"), SETTINGS)
+def test_lemma_3_exact_constants_are_the_mean_squared_norm(K, gamma, rates):
+    x = np.array([0.6, -0.8])
+    A1, A2 = theory.constants(n_classes=K, gamma=gamma, rates=rates)
+    for y, exact in ((1, A1), (0, A2)):
+        mean = 0.0
+        for probability, decision, bit in outcomes(K, gamma, rates, y, greedy=0):
+            learner = RCNBF(n_classes=K, n_features=2, gamma=gamma, rates=rates)
+            learner.learn(x, decision, bit)
+            mean += probability * np.sum(learner.weights**2)
+        assert mean == pytest.approx(exact, rel=1e-12)
