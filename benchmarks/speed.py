@@ -180,7 +180,8 @@ def main() -> None:
     lines += [
         "",
         f"fliptron {fliptron.__version__}, Python {platform.python_version()}, NumPy {np.__version__}, "
-        f"Numba {numba.__version__}, {platform.machine()}; best of {options.repeats} turns, CPU time. Made by `make bench`.",
+        f"Numba {numba.__version__}, {platform.machine()}; best of {options.repeats} turns, CPU time.",
+        "Made by `make bench`.",
     ]
     text = "\n".join(lines) + "\n"
     options.out.parent.mkdir(parents=True, exist_ok=True)

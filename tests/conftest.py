@@ -36,8 +36,8 @@ LEARNERS = {
     "SOBA": partial(SOBA, gamma=0.3),
     "SOBA-full": partial(SOBA, gamma=0.3, diagonal=False),
     "Confidit": Confidit,
-    "RidgeRegression": partial(RidgeRegression, gamma=Exploration(1.0, power=1 / 3, cap=0.5)),
-    "LeastMeanSquares": partial(LeastMeanSquares, gamma=0.3),
+    "RidgeRegression": partial(RidgeRegression, regularization=1.0, gamma=Exploration(1.0, power=1 / 3, cap=0.5)),
+    "LeastMeanSquares": partial(LeastMeanSquares, gamma=0.3, step=0.1),
 }
 
 

@@ -94,7 +94,7 @@ def test_banditron_is_rcnbf_without_noise(digits):
 
 
 def test_ridge_stays_the_solution_after_many_rounds(digits):
-    learner = RidgeRegression(n_classes=10, n_features=64, gamma=0.1, seed=0)
+    learner = RidgeRegression(n_classes=10, n_features=64, gamma=0.1, regularization=1.0, seed=0)
     trace = simulate(learner, digits, rates=(0.2, 0.4), rounds=200_000, seed=0, log=True)
     for label in range(10):
         played = trace.log.label == label

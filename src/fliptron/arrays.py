@@ -30,7 +30,7 @@ class Csr(NamedTuple):
 Row = Array | SparseRow
 Matrix = Array | Csr
 
-_FLOAT64 = np.dtype(np.float64)
+FLOAT64 = np.dtype(np.float64)
 
 
 class InputError(ValueError):
@@ -39,8 +39,6 @@ class InputError(ValueError):
 
 def as_row(x: Any, n_features: int) -> Row:
     """One example as the kernels read it. Finiteness is checked there, in the same pass."""
-    if type(x) is np.ndarray and x.dtype is _FLOAT64 and x.flags.c_contiguous and x.shape == (n_features,):
-        return x
     if isinstance(x, SparseRow):
         return x
     sparse = sp.issparse(x)

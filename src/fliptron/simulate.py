@@ -71,24 +71,20 @@ def simulate(
 
     checkpoints = log_spaced(rounds)
     counts = np.zeros((4, checkpoints.size), dtype=np.int64)
-    total = np.zeros(4, dtype=np.int64)
+    total, at = np.zeros(4, dtype=np.int64), 0
     kept: list[dict[str, Array]] = []
-    start, began = 0, time.perf_counter()
-    for at, checkpoint in enumerate(checkpoints):
-        while start < checkpoint:
-            stop = min(start + block, int(checkpoint))
-            done = {name: np.empty(stop - start, dtype) for name, dtype in _COLUMNS.items()}
-            done["row"][:] = stream.rows(start, stop)
-            play(learner, dataset, channel, start, done)
-            truth = dataset.y[done["row"]]
-            wrong, thought_wrong = done["label"] != truth, done["greedy"] != truth
-            total += [np.count_nonzero(c) for c in (wrong, thought_wrong, done["label"] != done["greedy"], done["bit"])]
-            if log:
-                kept.append(done)
-            start = stop
-            if progress is not None:
-                progress(start, int(total[0]))
-        counts[:, at] = total
+    began = time.perf_counter()
+    for start in range(0, rounds, block):
+        stop = min(start + block, rounds)
+        done = {name: np.empty(stop - start, dtype) for name, dtype in _COLUMNS.items()}
+        done["row"] = stream.rows(start, stop)
+        play(learner, dataset, channel, start, done)
+        row, label, greedy, bit = (done[name] for name in ("row", "label", "greedy", "bit"))
+        at = kernels.tally(dataset.y, row, label, greedy, bit, start, checkpoints, at, total, counts)
+        if log:
+            kept.append(done)
+        if progress is not None:
+            progress(stop, int(total[0]))
     return Trace(
         learner=type(learner).__name__,
         params=dict(getattr(learner, "params", {})),

@@ -36,18 +36,16 @@ class Stream:
         if self.order == "file":
             return np.arange(start, stop) % self.n_rows
         if self.order == "resample":
-            return (self._draw(start, stop) * self.n_rows).astype(np.int64)
+            rows = np.empty(stop - start, dtype=np.int64)
+            kernels.resample(self._key, start, self.n_rows, rows)
+            return rows
         passes = range(start // self.n_rows, (stop - 1) // self.n_rows + 1)
         rows = np.concatenate([self._permutation(number) for number in passes])
         return rows[start - passes[0] * self.n_rows :][: stop - start]
 
     def _permutation(self, number: int) -> Array:
         if self._pass[0] != number:
-            start = number * self.n_rows
-            self._pass = number, np.argsort(self._draw(start, start + self.n_rows), kind="stable")
+            keys = np.empty(self.n_rows)
+            kernels.uniforms(self._key, number * self.n_rows, keys)
+            self._pass = number, np.argsort(keys, kind="stable")
         return self._pass[1]
-
-    def _draw(self, start: int, stop: int) -> Array:
-        out = np.empty(stop - start)
-        kernels.uniforms(self._key, start, out)
-        return out

@@ -52,8 +52,8 @@ class RCNBF(Learner):
         self.rates = Rates.of(rates)
         super().__init__(n_classes=n_classes, n_features=n_features, gamma=gamma, seed=seed, positive=True)
 
-    def _start(self) -> Any:
-        return RcnbfState(np.zeros((self.n_classes, self.n_features)), np.array(self.rates))
+    def _start(self, W: Array, scores: Array) -> Any:
+        return RcnbfState(W, scores, np.array(self.rates))
 
 
 class Banditron(RCNBF):
@@ -70,7 +70,7 @@ class Banditron(RCNBF):
     prediction".
     """
 
-    def __init__(self, *, n_classes: int, n_features: int, gamma: float | Exploration = 0.2, seed: int = 0) -> None:
+    def __init__(self, *, n_classes: int, n_features: int, gamma: float | Exploration = 0.1, seed: int = 0) -> None:
         super().__init__(n_classes=n_classes, n_features=n_features, gamma=gamma, rates=(0.0, 0.0), seed=seed)
 
 
@@ -86,9 +86,8 @@ class AveragedRCNBF(RCNBF):
     >>> learner.learn([0.6, 0.8], learner.decide([0.6, 0.8]), 1)
     """
 
-    def _start(self) -> AveragedState:
-        shape = self.n_classes, self.n_features
-        return AveragedState(np.zeros(shape), np.array(self.rates), np.zeros(shape), np.zeros(1))
+    def _start(self, W: Array, scores: Array) -> AveragedState:
+        return AveragedState(W, scores, np.array(self.rates), late=np.zeros_like(W), updates=np.zeros(1))
 
     @property
     def weights(self) -> Array:

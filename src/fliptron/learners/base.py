@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy import ndarray
 
 from fliptron import kernels
-from fliptron.arrays import Array, InputError, Row, as_matrix, as_row, count_rows, whole
+from fliptron.arrays import FLOAT64, Array, InputError, Row, as_matrix, as_row, count_rows, whole
 from fliptron.exploration import Exploration
 from fliptron.rounds import Decision
 
@@ -42,17 +43,19 @@ class Learner(ABC):
         self.seed = whole("seed", seed, 0, 2**63 - 1)
         self.rounds = 0
         """How many decisions have been made."""
-        self.state = self._start()
+        self.state = self._start(np.zeros((self.n_classes, self.n_features)), np.zeros(self.n_classes))
         self.schedule = self.exploration.steps
         self.key = np.uint64(kernels.make_key(self.seed, kernels.CHOICES))
+        self._n_feedback = self.n_classes if self.full_information else 2
+        self._shape = (self.n_features,)
         self._steps: dict[type, kernels.Steps] = {}
 
     def __init_subclass__(cls) -> None:
         _KINDS[cls.__name__] = cls
 
     @abstractmethod
-    def _start(self) -> Any:
-        """The state before the first round."""
+    def _start(self, W: Array, scores: Array) -> Any:
+        """The state before the first round, over zero weights (K×d) and room for K scores."""
 
     @property
     def params(self) -> dict[str, Any]:
@@ -71,7 +74,8 @@ class Learner(ABC):
 
     def decide(self, x: Any) -> Decision:
         """Choose a label for one example: a dense vector of d numbers, or one sparse row."""
-        x = as_row(x, self.n_features)
+        if not (type(x) is ndarray and x.dtype is FLOAT64 and x.shape == self._shape and x.flags.c_contiguous):
+            x = as_row(x, self.n_features)  # what is right already skips the call
         decide, _ = self._steps.get(type(x)) or self._compile(x)
         played = decide(self.state, x, self.schedule, self.key, self.rounds)
         if played[0] < 0:
@@ -81,11 +85,13 @@ class Learner(ABC):
 
     def learn(self, x: Any, decision: Decision, feedback: int) -> None:
         """Learn from the bit that came back for `decision` on `x`, now or much later, in any order."""
-        x = as_row(x, self.n_features)
-        label, greedy, probability = self._check(decision)
+        if not (type(x) is ndarray and x.dtype is FLOAT64 and x.shape == self._shape and x.flags.c_contiguous):
+            x = as_row(x, self.n_features)
+        label, greedy, probability = decision
         _, learn = self._steps.get(type(x)) or self._compile(x)
-        if not learn(self.state, x, label, greedy, probability, self._check_feedback(feedback)):
-            raise InputError(_NOT_FINITE)
+        wrong = learn(self.state, x, label, greedy, probability, feedback, self._n_feedback)
+        if wrong:
+            raise self._refusal(wrong, decision, feedback)
 
     def scores(self, X: Any) -> Array:
         """What the learner believes of every label (n×K); the highest is the greedy one."""
@@ -136,27 +142,20 @@ class Learner(ABC):
     def _arrays(self) -> dict[str, Array]:
         """The arrays of the state that live on in a file."""
         fields = self.state._asdict()
-        return {name: a for name, a in fields.items() if isinstance(a, np.ndarray) and name != "work"}
+        return {name: a for name, a in fields.items() if isinstance(a, np.ndarray) and name not in kernels.SCRATCH}
+
+    def _refusal(self, wrong: int, decision: Decision, feedback: Any) -> InputError:
+        if wrong == kernels.BAD_DECISION:
+            allowed = f"labels from 0 to {self.n_classes - 1} and a probability above 0 and at most 1 are expected"
+            return InputError(f"{decision} cannot be learnt from; {allowed}")
+        if wrong == kernels.BAD_FEEDBACK:
+            allowed = f"the true label, 0 to {self.n_classes - 1}," if self.full_information else "0 or 1"
+            return InputError(f"feedback is {feedback!r}; {allowed} is expected")
+        return InputError(_NOT_FINITE)
 
     def _compile(self, x: Row) -> kernels.Steps:
         self._steps[type(x)] = kernels.one_round(self.state, x, self.schedule, self.key)
         return self._steps[type(x)]
-
-    def _check(self, decision: Decision) -> Decision:
-        try:
-            label, greedy, probability = decision
-        except (TypeError, ValueError):
-            raise InputError(f"decision is {decision!r}; Decision(label, greedy, probability) is expected") from None
-        if not 0 <= label < self.n_classes or not 0 <= greedy < self.n_classes:
-            raise InputError(f"{decision} names a label outside 0 to {self.n_classes - 1}")
-        if not 0.0 < probability <= 1.0:
-            raise InputError(f"{decision} has probability {probability}; above 0 and at most 1 is expected")
-        return decision
-
-    def _check_feedback(self, feedback: int) -> int:
-        if feedback not in (0, 1):
-            raise InputError(f"feedback is {feedback!r}; 0 or 1 is expected")
-        return int(feedback)
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:

@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from fliptron.arrays import InputError, real
+from fliptron.arrays import Array, InputError, real
 from fliptron.exploration import Exploration
 from fliptron.kernels import PassiveAggressiveState
 from fliptron.learners.base import Learner
@@ -49,7 +49,7 @@ class BPA(Learner):
         *,
         n_classes: int,
         n_features: int,
-        gamma: float | Exploration = 0.2,
+        gamma: float | Exploration = 0.001,
         correct_margin: float = 1.0,
         variant: Variant = "PA",
         aggressiveness: float = 1.0,
@@ -62,9 +62,10 @@ class BPA(Learner):
         self.variant = variant
         super().__init__(n_classes=n_classes, n_features=n_features, gamma=gamma, seed=seed)
 
-    def _start(self) -> PassiveAggressiveState:
+    def _start(self, W: Array, scores: Array) -> PassiveAggressiveState:
         return PassiveAggressiveState(
-            np.zeros((self.n_classes, self.n_features)),
+            W,
+            scores,
             correct_margin=self.correct_margin,
             cap=self.aggressiveness if self.variant == "PA-I" else np.inf,
             slack=1.0 / (2.0 * self.aggressiveness) if self.variant == "PA-II" else 0.0,

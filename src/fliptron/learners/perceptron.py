@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from fliptron.arrays import InputError
+from fliptron.arrays import Array
 from fliptron.kernels import PerceptronState
 from fliptron.learners.base import Learner
 
@@ -39,10 +37,5 @@ class Perceptron(Learner):
     def __init__(self, *, n_classes: int, n_features: int, seed: int = 0) -> None:
         super().__init__(n_classes=n_classes, n_features=n_features, gamma=0.0, seed=seed)
 
-    def _start(self) -> PerceptronState:
-        return PerceptronState(np.zeros((self.n_classes, self.n_features)))
-
-    def _check_feedback(self, feedback: int) -> int:
-        if feedback not in range(self.n_classes):
-            raise InputError(f"feedback is {feedback!r}; the true label, 0 to {self.n_classes - 1}, is expected")
-        return int(feedback)
+    def _start(self, W: Array, scores: Array) -> PerceptronState:
+        return PerceptronState(W, scores)

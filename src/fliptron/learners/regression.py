@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from fliptron.arrays import Array, real
@@ -30,7 +32,7 @@ class RidgeRegression(Learner):
 
     Examples
     --------
-    >>> learner = RidgeRegression(n_classes=3, n_features=2, gamma=0.05)
+    >>> learner = RidgeRegression(n_classes=3, n_features=2, gamma=0.05, regularization=1.0)
     >>> learner.learn([0.6, 0.8], learner.decide([0.6, 0.8]), 1)
     >>> learner.weights[0].round(3)
     array([0.3, 0.4])
@@ -45,21 +47,21 @@ class RidgeRegression(Learner):
         *,
         n_classes: int,
         n_features: int,
-        gamma: float | Exploration = 0.05,
-        regularization: float = 1.0,
+        gamma: float | Exploration = 0.01,
+        regularization: float = 0.1,
         seed: int = 0,
     ) -> None:
         self.regularization = real("regularization", regularization, 0.0, open_below=True)
         super().__init__(n_classes=n_classes, n_features=n_features, gamma=gamma, seed=seed)
 
-    def _start(self) -> RidgeState:
-        W, inverse = self._least_squares()
-        return RidgeState(W, inverse, np.zeros(self.n_features))
+    def _start(self, W: Array, scores: Array) -> Any:
+        return RidgeState(W, scores, self._inverse(), work=np.zeros(self.n_features))
 
-    def _least_squares(self) -> tuple[Array, Array]:
+    def _inverse(self) -> Array:
+        """A_l⁻¹ of every label, I/λ at the start."""
         K, d = self.n_classes, self.n_features
         check_memory(f"{type(self).__name__} at K={K}, d={d}", K * d * d, "LeastMeanSquares, which needs K·d")
-        return np.zeros((K, d)), np.tile(np.eye(d) / self.regularization, (K, 1, 1))
+        return np.tile(np.eye(d) / self.regularization, (K, 1, 1))
 
 
 class Confidit(RidgeRegression):
@@ -97,9 +99,8 @@ class Confidit(RidgeRegression):
             n_classes=n_classes, n_features=n_features, gamma=0.0, regularization=regularization, seed=seed
         )
 
-    def _start(self) -> ConfiditState:  # type: ignore[override]
-        W, inverse = self._least_squares()
-        return ConfiditState(W, inverse, self.alpha, np.zeros(self.n_features))
+    def _start(self, W: Array, scores: Array) -> ConfiditState:
+        return ConfiditState(W, scores, self._inverse(), self.alpha, work=np.zeros(self.n_features))
 
 
 class LeastMeanSquares(Learner):
@@ -134,13 +135,12 @@ class LeastMeanSquares(Learner):
         *,
         n_classes: int,
         n_features: int,
-        gamma: float | Exploration = 0.05,
-        step: float = 0.1,
+        gamma: float | Exploration = 0.01,
+        step: float = 0.2,
         seed: int = 0,
     ) -> None:
         self.step = real("step", step, 0.0, open_below=True)
         super().__init__(n_classes=n_classes, n_features=n_features, gamma=gamma, seed=seed)
 
-    def _start(self) -> GradientState:
-        shape = self.n_classes, self.n_features
-        return GradientState(np.zeros(shape), np.zeros(shape), self.step)
+    def _start(self, W: Array, scores: Array) -> GradientState:
+        return GradientState(W, scores, squares=np.zeros_like(W), step=self.step)

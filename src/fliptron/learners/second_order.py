@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fliptron.arrays import real
+from fliptron.arrays import Array, real
 from fliptron.exploration import Exploration
 from fliptron.kernels import DiagonalState, FullState
 from fliptron.learners.base import Learner, check_memory
@@ -45,7 +45,7 @@ class SOBA(Learner):
         *,
         n_classes: int,
         n_features: int,
-        gamma: float | Exploration = 0.2,
+        gamma: float | Exploration = 0.05,
         regularization: float = 1.0,
         diagonal: bool = True,
         seed: int = 0,
@@ -54,11 +54,10 @@ class SOBA(Learner):
         self.diagonal = bool(diagonal)
         super().__init__(n_classes=n_classes, n_features=n_features, gamma=gamma, seed=seed)
 
-    def _start(self) -> DiagonalState | FullState:
-        shape = self.n_classes, self.n_features
-        W, margin = np.zeros(shape), np.zeros(1)
+    def _start(self, W: Array, scores: Array) -> DiagonalState | FullState:
+        margin = np.zeros(1)
         if self.diagonal:
-            return DiagonalState(W, np.zeros(shape), np.full(shape, self.regularization), margin)
+            return DiagonalState(W, scores, np.zeros_like(W), np.full_like(W, self.regularization), margin)
         size = self.n_classes * self.n_features
         check_memory("SOBA's full matrix", size * size, "SOBA(diagonal=True)")
-        return FullState(W, np.eye(size) / self.regularization, margin, np.zeros(size))
+        return FullState(W, scores, np.eye(size) / self.regularization, margin, np.zeros(size))
