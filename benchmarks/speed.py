@@ -19,7 +19,8 @@ import numba
 import numpy as np
 
 import fliptron
-from fliptron import RCNBF, kernels
+from fliptron import RCNBF
+from fliptron.kernels.vectors import argmax, scores_of
 
 GAMMA, RATES = 0.1, (0.2, 0.4)
 DIGITS = fliptron.load("digits")
@@ -102,20 +103,17 @@ def authors_structure(rounds: int) -> None:
 
 
 @numba.njit
-def score_pass(X, rows, W):  # type: ignore[no-untyped-def]
+def score_pass(X, rows, W, scores):  # type: ignore[no-untyped-def]
     best = 0
     for i in range(rows.shape[0]):
-        x, top = X[rows[i]], -np.inf
-        for r in range(W.shape[0]):
-            s = kernels.dot(W, r, x)
-            if s > top:
-                top, best = s, r
+        scores_of(W, X[rows[i]], scores)
+        best += argmax(scores, -1)
     return best
 
 
 def bare_scores(rounds: int) -> None:
     """The floor: K dot products a round and nothing else."""
-    score_pass(DIGITS.X, fliptron.Stream(DIGITS.n_rows).rows(0, rounds), WEIGHTS)
+    score_pass(DIGITS.X, fliptron.Stream(DIGITS.n_rows).rows(0, rounds), WEIGHTS, np.zeros(K))
 
 
 WEIGHTS = np.random.default_rng(0).normal(size=(K, D))

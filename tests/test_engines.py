@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from conftest import LEARNERS
-from fliptron import kernels, simulate
+from fliptron import simulate
+from fliptron.kernels import randomness
 
 # The same rounds with compilation switched off: every kernel as Python runs it.
 PLAIN = """
@@ -53,15 +54,15 @@ def test_counted_randomness_is_splitmix64():
     # The first outputs of the reference generator from state 1234567.
     expected = [6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431]
     for t, output in enumerate(expected):
-        assert kernels.uniform(np.uint64(1234567), t) == (output >> 11) * 2.0**-53
+        assert randomness.uniform(np.uint64(1234567), t) == (output >> 11) * 2.0**-53
 
 
-@pytest.mark.parametrize("purpose", [kernels.ROWS, kernels.FLIPS, kernels.CHOICES])
+@pytest.mark.parametrize("purpose", [randomness.ROWS, randomness.FLIPS, randomness.CHOICES])
 def test_draws_are_uniform_and_uncorrelated_for_any_seed(purpose):
     n = 20_000
     for seed in range(100):
         u = np.empty(n)
-        kernels.uniforms(np.uint64(kernels.make_key(seed, purpose)), 0, u)
+        randomness.uniforms(np.uint64(randomness.make_key(seed, purpose)), 0, u)
         assert abs(u.mean() - 0.5) < 6 * np.sqrt(1 / 12 / n)
         assert abs(np.corrcoef(u[1:], u[:-1])[0, 1]) < 6 / np.sqrt(n)
         assert np.abs(np.bincount((u * 16).astype(int), minlength=16) - n / 16).max() < 6 * np.sqrt(n / 16)
@@ -71,9 +72,9 @@ def test_purposes_and_seeds_are_independent_sequences():
     n = 20_000
     draws = []
     for seed in range(4):
-        for purpose in (kernels.ROWS, kernels.FLIPS, kernels.CHOICES):
+        for purpose in (randomness.ROWS, randomness.FLIPS, randomness.CHOICES):
             u = np.empty(n)
-            kernels.uniforms(np.uint64(kernels.make_key(seed, purpose)), 0, u)
+            randomness.uniforms(np.uint64(randomness.make_key(seed, purpose)), 0, u)
             draws.append(u)
     correlation = np.corrcoef(draws) - np.eye(len(draws))
     assert np.abs(correlation).max() < 6 / np.sqrt(n)

@@ -7,7 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from fliptron import RCNBF, Decision, kernels, theory
+from fliptron import RCNBF, Decision, theory
+from fliptron.learners.banditron import unbiased
 
 SETTINGS = [
     (K, gamma, rates)
@@ -29,7 +30,7 @@ def outcomes(K, gamma, rates, y, greedy):
 @pytest.mark.parametrize("rates", [rates for *_, rates in SETTINGS[:7]])
 def test_lemma_1_h_is_unbiased(rates):
     rho0, rho1 = rates
-    h = [kernels.unbiased(bit, np.array(rates)) for bit in (0, 1)]
+    h = [unbiased(bit, np.array(rates)) for bit in (0, 1)]
     assert rho0 * h[1] + (1 - rho0) * h[0] == pytest.approx(0.0, abs=1e-12)
     assert (1 - rho1) * h[1] + rho1 * h[0] == pytest.approx(1.0, abs=1e-12)
 

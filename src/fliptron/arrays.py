@@ -39,8 +39,6 @@ class InputError(ValueError):
 
 def as_row(x: Any, n_features: int) -> Row:
     """One example as the kernels read it. Finiteness is checked there, in the same pass."""
-    if isinstance(x, SparseRow):
-        return x
     sparse = sp.issparse(x)
     row = x if sparse else _as_floats(x, "x")
     shape = row.shape[1:] if sparse and row.ndim == 2 and row.shape[0] == 1 else row.shape
@@ -55,7 +53,9 @@ def as_row(x: Any, n_features: int) -> Row:
 
 def as_matrix(X: Any, n_features: int | None = None) -> Matrix:
     """Many examples, dense or CSR, every value finite."""
-    if isinstance(X, Csr):
+    if isinstance(X, Csr):  # from a data set, checked when that was made
+        if n_features is not None and X.indices.size and X.indices.max() >= n_features:
+            raise InputError(f"X has feature {X.indices.max()}; the learner has features 0 to {n_features - 1}")
         return X
     X = X if sp.issparse(X) else _as_floats(X, "X")
     shape = X.shape

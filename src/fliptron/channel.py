@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from fliptron import kernels
 from fliptron.arrays import whole
+from fliptron.kernels.loop import flip
+from fliptron.kernels.randomness import FLIPS, make_key, uniform
 from fliptron.rounds import Rates
 
 
@@ -23,8 +24,8 @@ class FlipChannel:
 
     def __init__(self, rho0: float, rho1: float, *, seed: int = 0) -> None:
         self.rates = Rates.of((rho0, rho1))
-        self.key = np.uint64(kernels.make_key(whole("seed", seed, 0, 2**63 - 1), kernels.FLIPS))
+        self.key = np.uint64(make_key(whole("seed", seed, 0, 2**63 - 1), FLIPS))
 
     def bit(self, t: int, correct: bool) -> int:
         """What comes back in round t (from 0)."""
-        return int(kernels.flip(correct, kernels.uniform(self.key, t), *self.rates))
+        return int(flip(correct, uniform(self.key, t), *self.rates))

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from fliptron.arrays import InputError, real
-from fliptron.kernels import gamma_at
+from fliptron.kernels.loop import gamma_at
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fliptron import kernels
 from fliptron.arrays import Array, InputError, whole
 from fliptron.channel import FlipChannel
 from fliptron.datasets import Dataset
+from fliptron.kernels.loop import play, tally
 from fliptron.learners import Learner
 from fliptron.rounds import RoundLog, Trace
 from fliptron.stream import Order, Stream
@@ -67,7 +67,7 @@ def simulate(
     block = whole("block", block, 1)
     stream = Stream(dataset.n_rows, order=order, seed=seed)
     channel = FlipChannel(*rates, seed=seed)
-    play = _engine(learner, dataset, engine)
+    play_block = _engine(learner, dataset, engine)
 
     checkpoints = log_spaced(rounds)
     counts = np.zeros((4, checkpoints.size), dtype=np.int64)
@@ -78,9 +78,9 @@ def simulate(
         stop = min(start + block, rounds)
         done = {name: np.empty(stop - start, dtype) for name, dtype in _COLUMNS.items()}
         done["row"] = stream.rows(start, stop)
-        play(learner, dataset, channel, start, done)
+        play_block(learner, dataset, channel, start, done)
         row, label, greedy, bit = (done[name] for name in ("row", "label", "greedy", "bit"))
-        at = kernels.tally(dataset.y, row, label, greedy, bit, start, checkpoints, at, total, counts)
+        at = tally(dataset.y, row, label, greedy, bit, start, checkpoints, at, total, counts)
         if log:
             kept.append(done)
         if progress is not None:
@@ -125,7 +125,7 @@ def _engine(learner: Any, dataset: Dataset, engine: Engine) -> Callable[..., Non
 def _play_compiled(
     learner: Learner, dataset: Dataset, channel: FlipChannel, start: int, done: dict[str, Array]
 ) -> None:
-    kernels.play(
+    play(
         learner.state,
         dataset.X,
         dataset.y,

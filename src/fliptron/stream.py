@@ -6,8 +6,8 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from fliptron import kernels
 from fliptron.arrays import Array, InputError, whole
+from fliptron.kernels.randomness import ROWS, make_key, resample, uniforms
 
 Order = Literal["resample", "shuffle", "file"]
 
@@ -28,7 +28,7 @@ class Stream:
         if order not in get_args(Order):
             raise InputError(f"order is {order!r}; one of {', '.join(get_args(Order))} is expected")
         self.order = order
-        self._key = np.uint64(kernels.make_key(whole("seed", seed, 0, 2**63 - 1), kernels.ROWS))
+        self._key = np.uint64(make_key(whole("seed", seed, 0, 2**63 - 1), ROWS))
         self._pass: tuple[int, Array] = (-1, np.empty(0))
 
     def rows(self, start: int, stop: int) -> Array:
@@ -37,7 +37,7 @@ class Stream:
             return np.arange(start, stop) % self.n_rows
         if self.order == "resample":
             rows = np.empty(stop - start, dtype=np.int64)
-            kernels.resample(self._key, start, self.n_rows, rows)
+            resample(self._key, start, self.n_rows, rows)
             return rows
         passes = range(start // self.n_rows, (stop - 1) // self.n_rows + 1)
         rows = np.concatenate([self._permutation(number) for number in passes])
@@ -46,6 +46,6 @@ class Stream:
     def _permutation(self, number: int) -> Array:
         if self._pass[0] != number:
             keys = np.empty(self.n_rows)
-            kernels.uniforms(self._key, number * self.n_rows, keys)
+            uniforms(self._key, number * self.n_rows, keys)
             self._pass = number, np.argsort(keys, kind="stable")
         return self._pass[1]

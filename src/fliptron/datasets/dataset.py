@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fliptron import kernels
 from fliptron.arrays import Array, Csr, InputError, Matrix, as_labels, as_matrix, count_rows
+from fliptron.kernels.vectors import row
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Dataset:
 
     def row(self, i: int) -> Any:
         """Example i as a user would hand it over: a vector, or a SciPy sparse row."""
-        x = kernels.row(self.X, i)  # type: ignore[no-untyped-call]
+        x = row(self.X, i)  # type: ignore[no-untyped-call]
         if isinstance(self.X, Csr):
             return sp.csr_array((x.values, x.indices, [0, x.indices.size]), shape=(1, self.n_features))
         return x

@@ -1,16 +1,40 @@
 """The paper's family: RCNBF, Banditron (no noise) and RCNBF with averaged weights."""
 
+# mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fliptron.arrays import Array
 from fliptron.exploration import Exploration
-from fliptron.kernels import AveragedState, RcnbfState
+from fliptron.kernels.compiling import STEP, compiled
+from fliptron.kernels.loop import learns, scores
+from fliptron.kernels.vectors import add, dot, scores_of
 from fliptron.learners.base import Learner
 from fliptron.rounds import Rates
+
+
+class RcnbfState(NamedTuple):
+    """Weights and the rates to undo."""
+
+    W: Array
+    scores: Array
+    rates: Array  # ρ0, ρ1
+
+
+@compiled(**STEP)
+def unbiased(bit, rates):
+    """h(f_ρ) = (f_ρ − ρ0)/β (Lemma 1): its mean over flips is the true feedback."""
+    return (bit - rates[0]) / (1.0 - rates[0] - rates[1])
+
+
+@learns(RcnbfState)
+def rcnbf(state, x, label, greedy, probability, feedback):
+    """H = (h/P(ỹ))·e_ỹ⊗x − e_ŷ⊗x (the paper's eq. 5)."""
+    add(state.W, greedy, -1.0, x)
+    add(state.W, label, unbiased(feedback, state.rates) / probability, x)
 
 
 class RCNBF(Learner):
@@ -72,6 +96,36 @@ class Banditron(RCNBF):
 
     def __init__(self, *, n_classes: int, n_features: int, gamma: float | Exploration = 0.1, seed: int = 0) -> None:
         super().__init__(n_classes=n_classes, n_features=n_features, gamma=gamma, rates=(0.0, 0.0), seed=seed)
+
+
+class AveragedState(NamedTuple):
+    """RCNBF's, and what it takes to know the mean of all past weights."""
+
+    W: Array
+    scores: Array
+    rates: Array
+    late: Array  # K×d: Σ (i − 1)·H_i, what the mean of W_1 … W_n lacks, times n
+    updates: Array  # n
+
+
+@scores(AveragedState)
+def averaged_scores(state, x, out):
+    """w̄_r · x, with w̄ the mean of W_1 … W_n, kept as W_n − (1/n)·Σ (i − 1)·H_i."""
+    scores_of(state.late, x, out)
+    for r in range(out.shape[0]):
+        out[r] = dot(state.W, r, x) - out[r] / max(state.updates[0], 1.0)
+
+
+@learns(AveragedState)
+def averaged(state, x, label, greedy, probability, feedback):
+    """RCNBF's H, added to W and, times i − 1, to what the mean of W lacks."""
+    before = state.updates[0]
+    step = unbiased(feedback, state.rates) / probability
+    add(state.W, greedy, -1.0, x)
+    add(state.W, label, step, x)
+    add(state.late, greedy, -before, x)
+    add(state.late, label, before * step, x)
+    state.updates[0] = before + 1.0
 
 
 class AveragedRCNBF(RCNBF):

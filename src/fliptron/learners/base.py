@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
-import tempfile
 import zipfile
 from abc import ABC, abstractmethod
 from inspect import signature
@@ -14,9 +14,11 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy import ndarray
 
-from fliptron import kernels
 from fliptron.arrays import FLOAT64, Array, InputError, Row, as_matrix, as_row, count_rows, whole
 from fliptron.exploration import Exploration
+from fliptron.kernels import loop
+from fliptron.kernels.randomness import CHOICES, make_key
+from fliptron.output import write_whole
 from fliptron.rounds import Decision
 
 _FORMAT = 1
@@ -29,8 +31,9 @@ _KINDS: dict[str, type[Learner]] = {}
 class Learner(ABC):
     """A linear learner over a compiled state.
 
-    A subclass says how its state starts (`_start`) and which parameters rebuild it (`params`); the
-    steps themselves are in `fliptron.kernels`, chosen by the type of the state.
+    A subclass says how its state starts (`_start`) and keeps each argument of its constructor as an
+    attribute of the same name. What it does in a round are functions of the state, declared beside the
+    subclass and run by `fliptron.kernels.loop`.
     """
 
     full_information: ClassVar[bool] = False
@@ -45,10 +48,10 @@ class Learner(ABC):
         """How many decisions have been made."""
         self.state = self._start(np.zeros((self.n_classes, self.n_features)), np.zeros(self.n_classes))
         self.schedule = self.exploration.steps
-        self.key = np.uint64(kernels.make_key(self.seed, kernels.CHOICES))
+        self.key = np.uint64(make_key(self.seed, CHOICES))
         self._n_feedback = self.n_classes if self.full_information else 2
         self._shape = (self.n_features,)
-        self._steps: dict[type, kernels.Steps] = {}
+        self._steps: dict[type, loop.OneRound] = {}
 
     def __init_subclass__(cls) -> None:
         _KINDS[cls.__name__] = cls
@@ -97,7 +100,7 @@ class Learner(ABC):
         """What the learner believes of every label (n×K); the highest is the greedy one."""
         matrix = as_matrix(X, self.n_features)
         out = np.empty((count_rows(matrix), self.n_classes))
-        kernels.score_all(self.state, matrix, out)
+        loop.score_all(self.state, matrix, out)
         return out
 
     def predict(self, X: Any) -> Array:
@@ -107,13 +110,9 @@ class Learner(ABC):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write parameters and state to an `.npz` file, whole or not at all; no pickle."""
         about = {"format": _FORMAT, "learner": type(self).__name__, "params": self.params, "rounds": self.rounds}
-        target = Path(path)
-        try:
-            with tempfile.NamedTemporaryFile(dir=target.parent, suffix=".part", delete=False) as part:
-                np.savez(part, allow_pickle=False, about=json.dumps(about), **self._arrays())
-            os.replace(part.name, target)
-        except OSError as error:
-            raise InputError(f"{target} cannot be written ({error.strerror})") from None
+        content = io.BytesIO()
+        np.savez(content, allow_pickle=False, about=json.dumps(about), **self._arrays())
+        write_whole(Path(path), content.getvalue())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -122,7 +121,10 @@ class Learner(ABC):
         kind = _KINDS.get(about["learner"])
         if kind is None or not issubclass(kind, cls):
             raise InputError(f"{path} holds a {about['learner']}; a {cls.__name__} is expected")
-        learner = kind(**about["params"])
+        try:
+            learner = kind(**about["params"])
+        except TypeError as error:
+            raise InputError(f"{path} is not a saved {about['learner']} ({error})") from None
         learner.rounds = whole("rounds", about["rounds"], 0)
         for name, empty in learner._arrays().items():
             stored = arrays.get(name)
@@ -142,19 +144,19 @@ class Learner(ABC):
     def _arrays(self) -> dict[str, Array]:
         """The arrays of the state that live on in a file."""
         fields = self.state._asdict()
-        return {name: a for name, a in fields.items() if isinstance(a, np.ndarray) and name not in kernels.SCRATCH}
+        return {name: a for name, a in fields.items() if isinstance(a, np.ndarray) and name not in loop.SCRATCH}
 
     def _refusal(self, wrong: int, decision: Decision, feedback: Any) -> InputError:
-        if wrong == kernels.BAD_DECISION:
+        if wrong == loop.BAD_DECISION:
             allowed = f"labels from 0 to {self.n_classes - 1} and a probability above 0 and at most 1 are expected"
             return InputError(f"{decision} cannot be learnt from; {allowed}")
-        if wrong == kernels.BAD_FEEDBACK:
+        if wrong == loop.BAD_FEEDBACK:
             allowed = f"the true label, 0 to {self.n_classes - 1}," if self.full_information else "0 or 1"
             return InputError(f"feedback is {feedback!r}; {allowed} is expected")
         return InputError(_NOT_FINITE)
 
-    def _compile(self, x: Row) -> kernels.Steps:
-        self._steps[type(x)] = kernels.one_round(self.state, x, self.schedule, self.key)
+    def _compile(self, x: Row) -> loop.OneRound:
+        self._steps[type(x)] = loop.one_round(self.state, x, self.schedule, self.key)
         return self._steps[type(x)]
 
 

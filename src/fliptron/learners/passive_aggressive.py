@@ -1,15 +1,39 @@
 """Bandit Passive-Aggressive: the smallest step that would have made the bit right."""
 
+# mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from fliptron.arrays import Array, InputError, real
 from fliptron.exploration import Exploration
-from fliptron.kernels import PassiveAggressiveState
+from fliptron.kernels.loop import learns
+from fliptron.kernels.vectors import add, dot, square
 from fliptron.learners.base import Learner
+
+
+class PassiveAggressiveState(NamedTuple):
+    """Weights, and what bounds a step."""
+
+    W: Array
+    scores: Array
+    correct_margin: float
+    cap: float
+    slack: float
+
+
+@learns(PassiveAggressiveState)
+def passive_aggressive(state, x, label, greedy, probability, feedback):
+    """z = w_ỹ·x; bit 1: loss [m − z]₊ and a step up; bit 0: loss [1 + z]₊ and a step down."""
+    z = dot(state.W, label, x)
+    loss = max(0.0, state.correct_margin - z if feedback == 1 else 1.0 + z)
+    norm = square(x) + state.slack
+    if loss > 0.0 and norm > 0.0:
+        step = min(state.cap, loss / norm)
+        add(state.W, label, step if feedback == 1 else -step, x)
+
 
 Variant = Literal["PA", "PA-I", "PA-II"]
 

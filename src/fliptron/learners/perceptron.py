@@ -1,10 +1,29 @@
 """The Perceptron: what learning looks like when the true label is told."""
 
+# mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from fliptron.arrays import Array
-from fliptron.kernels import PerceptronState
+from fliptron.kernels.loop import learns
+from fliptron.kernels.vectors import add
 from fliptron.learners.base import Learner
+
+
+class PerceptronState(NamedTuple):
+    """Weights alone."""
+
+    W: Array
+    scores: Array
+
+
+@learns(PerceptronState)
+def perceptron(state, x, label, greedy, probability, feedback):
+    """If ŷ ≠ y: w_y += x, w_ŷ −= x (the paper's eq. 2)."""
+    if greedy != feedback:
+        add(state.W, feedback, 1.0, x)
+        add(state.W, greedy, -1.0, x)
 
 
 class Perceptron(Learner):

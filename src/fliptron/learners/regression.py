@@ -1,15 +1,45 @@
 """Regression of the raw bit: the channel keeps the order of labels, so no rates are needed."""
 
+# mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 from __future__ import annotations
 
-from typing import Any
+from math import sqrt
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fliptron.arrays import Array, real
 from fliptron.exploration import Exploration
-from fliptron.kernels import ConfiditState, GradientState, RidgeState
+from fliptron.kernels.compiling import STEP, compiled
+from fliptron.kernels.loop import chooses, learns, score
+from fliptron.kernels.vectors import apply, argmax, dot, downdate, index, pick, size, value
 from fliptron.learners.base import Learner, check_memory
+
+
+@compiled(**STEP)
+def least_squares(W, inverse, r, x, target, u):
+    """Recursive least squares for label r: A_r += xxᵀ, w_r = A_r⁻¹ Σ target·x."""
+    apply(inverse[r], x, u)
+    scale = 1.0 / (1.0 + pick(u, x))
+    step = (target - dot(W, r, x)) * scale
+    for i in range(u.shape[0]):
+        W[r, i] += step * u[i]
+    downdate(inverse[r], u, scale)
+
+
+class RidgeState(NamedTuple):
+    """Weights and A_l⁻¹ of every label."""
+
+    W: Array
+    scores: Array
+    inverse: Array  # K×d×d
+    work: Array  # d
+
+
+@learns(RidgeState)
+def ridge(state, x, label, greedy, probability, feedback):
+    """Regress the raw bit, for the played label only."""
+    least_squares(state.W, state.inverse, label, x, np.float64(feedback), state.work)
 
 
 class RidgeRegression(Learner):
@@ -64,6 +94,33 @@ class RidgeRegression(Learner):
         return np.tile(np.eye(d) / self.regularization, (K, 1, 1))
 
 
+class ConfiditState(NamedTuple):
+    """A ridge's, and the weight of the confidence."""
+
+    W: Array
+    scores: Array
+    inverse: Array
+    alpha: float
+    work: Array
+
+
+@chooses(ConfiditState)
+def confident(state, x, gamma, u):
+    """argmax_r w_r·x + α·√(xᵀ A_r⁻¹ x): no chance involved."""
+    score(state, x, state.scores)
+    greedy = argmax(state.scores, -1)
+    for r in range(state.W.shape[0]):
+        apply(state.inverse[r], x, state.work)
+        state.scores[r] += state.alpha * sqrt(max(pick(state.work, x), 0.0))
+    return argmax(state.scores, -1), greedy, 1.0
+
+
+@learns(ConfiditState)
+def confidit(state, x, label, greedy, probability, feedback):
+    """Regress the bit as ±1, for the played label only."""
+    least_squares(state.W, state.inverse, label, x, 2.0 * feedback - 1.0, state.work)
+
+
 class Confidit(RidgeRegression):
     """Ridge regression of the bit as ±1 with an upper confidence bound, and no chance in the choice.
 
@@ -101,6 +158,27 @@ class Confidit(RidgeRegression):
 
     def _start(self, W: Array, scores: Array) -> ConfiditState:
         return ConfiditState(W, scores, self._inverse(), self.alpha, work=np.zeros(self.n_features))
+
+
+class GradientState(NamedTuple):
+    """Weights and the squared gradients of each."""
+
+    W: Array
+    scores: Array
+    squares: Array  # K×d: Σ g², per weight
+    step: float
+
+
+@learns(GradientState)
+def gradient(state, x, label, greedy, probability, feedback):
+    """AdaGrad on ½(w_ỹ·x − f_ρ)²: each weight's step is η/√(Σ g²)."""
+    error = dot(state.W, label, x) - feedback
+    for j in range(size(x)):
+        i = index(x, j)
+        g = error * value(x, j)
+        if g != 0.0:
+            state.squares[label, i] += g * g
+            state.W[label, i] -= state.step * g / sqrt(state.squares[label, i])
 
 
 class LeastMeanSquares(Learner):

@@ -1,13 +1,93 @@
 """SOBA, the second-order Banditron."""
 
+# mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 from __future__ import annotations
+
+from math import sqrt
+from typing import NamedTuple
 
 import numpy as np
 
 from fliptron.arrays import Array, real
 from fliptron.exploration import Exploration
-from fliptron.kernels import DiagonalState, FullState
+from fliptron.kernels.loop import learns, score
+from fliptron.kernels.vectors import argmax, downdate, index, pick, size, value
 from fliptron.learners.base import Learner, check_memory
+
+
+class DiagonalState(NamedTuple):
+    """W = θ/A, weight by weight, and S."""
+
+    W: Array
+    scores: Array
+    theta: Array  # K×d
+    A: Array  # K×d
+    margin: Array  # S
+
+
+@learns(DiagonalState)
+def soba_diagonal(state, x, label, greedy, probability, feedback):
+    """SOBA with A and θ per weight: W = θ/A."""
+    if feedback != 1:
+        return
+    score(state, x, state.scores)
+    rival = argmax(state.scores, label)
+    gap = state.scores[rival] - state.scores[label]  # ⟨W, g⟩·P
+    spread = 0.0  # zᵀA⁻¹z
+    for j in range(size(x)):
+        i, v = index(x, j), value(x, j)
+        spread += v * v / probability * (1.0 / state.A[rival, i] + 1.0 / state.A[label, i])
+    m = (gap * gap / probability + 2.0 * gap / probability) / (1.0 + spread)
+    if state.margin[0] + m < 0.0:
+        return
+    state.margin[0] += m
+    for j in range(size(x)):
+        i, v = index(x, j), value(x, j)
+        state.A[rival, i] += v * v / probability
+        state.A[label, i] += v * v / probability
+        state.theta[rival, i] -= v / probability
+        state.theta[label, i] += v / probability
+        state.W[rival, i] = state.theta[rival, i] / state.A[rival, i]
+        state.W[label, i] = state.theta[label, i] / state.A[label, i]
+
+
+class FullState(NamedTuple):
+    """W = A⁻¹θ over all Kd weights, and S."""
+
+    W: Array
+    scores: Array
+    inverse: Array  # Kd×Kd
+    margin: Array  # S
+    work: Array  # Kd
+
+
+@learns(FullState)
+def soba_full(state, x, label, greedy, probability, feedback):
+    """SOBA with the whole A (Kd×Kd). With u = A⁻¹z, W = A⁻¹θ moves by −u·(⟨W,z⟩ + 1/√P)/(1 + zᵀu)."""
+    if feedback != 1:
+        return
+    d = state.W.shape[1]
+    score(state, x, state.scores)
+    rival = argmax(state.scores, label)
+    root = sqrt(probability)
+    gap = (state.scores[rival] - state.scores[label]) / root  # ⟨W, z⟩
+    u = state.work
+    u[:] = 0.0
+    for j in range(size(x)):
+        i, v = index(x, j), value(x, j) / root
+        up, down = state.inverse[rival * d + i], state.inverse[label * d + i]
+        for k in range(u.shape[0]):
+            u[k] += v * (up[k] - down[k])
+    spread = (pick(u[rival * d : (rival + 1) * d], x) - pick(u[label * d : (label + 1) * d], x)) / root
+    m = (gap * gap + 2.0 * gap / root) / (1.0 + spread)
+    if state.margin[0] + m < 0.0:
+        return
+    state.margin[0] += m
+    downdate(state.inverse, u, 1.0 / (1.0 + spread))
+    step = (gap + 1.0 / root) / (1.0 + spread)
+    for r in range(state.W.shape[0]):
+        for i in range(d):
+            state.W[r, i] -= step * u[r * d + i]
 
 
 class SOBA(Learner):

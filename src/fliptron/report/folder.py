@@ -14,6 +14,7 @@ import numpy as np
 
 from fliptron.arrays import InputError
 from fliptron.experiments.comparison import Comparison, interval
+from fliptron.output import write_whole
 from fliptron.report.figures import error_curves, style
 from fliptron.report.page import report_page
 
@@ -46,15 +47,6 @@ def write_report(comparison: Comparison, folder: Path, command: str) -> Path:
     page = folder / "report.html"
     write_whole(page, report_page(comparison, svg.getvalue(), command))
     return page
-
-
-def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file so that it is never seen half-written."""
-    data = content.encode() if isinstance(content, str) else content
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.name, suffix=".part", delete=False) as part:
-        part.write(data)
-    os.chmod(part.name, 0o644)
-    os.replace(part.name, path)
 
 
 def _curves(comparison: Comparison) -> str:

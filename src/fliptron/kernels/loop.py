@@ -1,0 +1,194 @@
+"""One round, and the loop over rounds: shared by all learners.
+
+A learner is a *state*: a named tuple of arrays that starts with its weights `W` (K×d) and room for K
+`scores`. Three functions take a state and get their meaning from its type, in plain Python and in
+compiled code alike: `score`, `choose` and `learn`. A learner's file declares them with `@scores`,
+`@chooses` and `@learns`; by default scores are linear and choices ε-greedy.
+"""
+
+# mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from numba.extending import overload
+
+from fliptron.kernels.compiling import STEP, compiled, entry
+from fliptron.kernels.randomness import uniform
+from fliptron.kernels.vectors import argmax, row, scores_of, square
+
+SCRATCH = ("scores", "work")
+"""Fields of a state that are only room to work in, and are not saved."""
+
+Step = Callable[..., Any]
+
+_SCORE: dict[type, Step] = {}
+_CHOOSE: dict[type, Step] = {}
+_LEARN: dict[type, Step] = {}
+
+
+def scores(state: type) -> Callable[[Step], Step]:
+    """Declare f(state, x, out) as the scores of learners with this state."""
+    return lambda function: _SCORE.setdefault(state, function)
+
+
+def chooses(state: type) -> Callable[[Step], Step]:
+    """Declare f(state, x, gamma, u) → (label, greedy, probability) as their choice."""
+    return lambda function: _CHOOSE.setdefault(state, function)
+
+
+def learns(state: type) -> Callable[[Step], Step]:
+    """Declare f(state, x, label, greedy, probability, feedback) as their update, in place.
+
+    Feedback is the noisy bit, or the true label for a learner with full information.
+    """
+    return lambda function: _LEARN.setdefault(state, function)
+
+
+def linear_scores(state, x, out):
+    """w_r · x for every label r."""
+    scores_of(state.W, x, out)
+
+
+def epsilon_greedy(state, x, gamma, u):
+    """P(r) = (1 − γ)·1[r = ŷ] + γ/K (the paper's eq. 3), drawn with the uniform number u."""
+    K = state.W.shape[0]
+    score(state, x, state.scores)
+    greedy = argmax(state.scores, -1)
+    label = min(int(u / gamma * K), K - 1) if u < gamma else greedy
+    probability = gamma / K + (1.0 - gamma if label == greedy else 0.0)
+    return label, greedy, probability
+
+
+def score(state, x, out):
+    """How much the learner believes in every label."""
+    _SCORE.get(type(state), linear_scores)(state, x, out)
+
+
+def choose(state, x, gamma, u):
+    """The label to play, the greedy label, and the probability of the first."""
+    return _CHOOSE.get(type(state), epsilon_greedy)(state, x, gamma, u)
+
+
+def learn(state, x, label, greedy, probability, feedback):
+    """Update the state in place."""
+    _LEARN[type(state)](state, x, label, greedy, probability, feedback)
+
+
+@overload(score, jit_options=STEP)
+def _(state, x, out):
+    return _SCORE.get(state.instance_class, linear_scores)
+
+
+@overload(choose, jit_options=STEP)
+def _(state, x, gamma, u):
+    return _CHOOSE.get(state.instance_class, epsilon_greedy)
+
+
+@overload(learn, jit_options=STEP)
+def _(state, x, label, greedy, probability, feedback):
+    return _LEARN[state.instance_class]
+
+
+@compiled(**STEP)
+def gamma_at(schedule, t):
+    """γ_t = min(cap, scale·t^(−power)) for t = 1, 2, …"""
+    scale, power, cap = schedule
+    return min(cap, scale if power == 0.0 else scale * np.float64(t) ** -power)
+
+
+@compiled(**STEP)
+def flip(correct, u, rho0, rho1):
+    """The bit that comes back: the truth, flipped with probability ρ1 if right and ρ0 if wrong."""
+    return u >= rho1 if correct else u < rho0
+
+
+NOT_FINITE, BAD_DECISION, BAD_FEEDBACK = 1, 2, 3
+
+
+@compiled(**STEP)
+def decide_one(state, x, schedule, key, t):
+    """Decision t (from 0). Label −1 says that x is not finite."""
+    if not isfinite(square(x)):
+        return -1, -1, 0.0
+    return choose(state, x, gamma_at(schedule, t + 1), uniform(key, t))
+
+
+@compiled(**STEP)
+def learn_one(state, x, label, greedy, probability, feedback, n_feedback):
+    """Learn from one round. What is wrong with it, if anything; then nothing has changed."""
+    K = state.W.shape[0]
+    if not (0 <= label < K and 0 <= greedy < K and 0.0 < probability <= 1.0):
+        return BAD_DECISION
+    if not (feedback == int(feedback) and 0.0 <= feedback < n_feedback):
+        return BAD_FEEDBACK
+    if not isfinite(square(x)):
+        return NOT_FINITE
+    learn(state, x, label, greedy, probability, int(feedback))
+    return 0
+
+
+@compiled(nogil=True)
+def score_all(state, X, out):
+    """Scores of every row (n×K)."""
+    for i in range(out.shape[0]):
+        score(state, row(X, i), out[i])
+
+
+@compiled(nogil=True)
+def play(
+    state,
+    X,
+    y,
+    rows,  # which example each round shows
+    schedule,  # of γ
+    choice_key,
+    first_choice,  # how many decisions the learner had made before
+    flip_key,
+    first_round,
+    rates,
+    full_information,  # feedback is the true label, not the bit
+    label,
+    greedy,
+    probability,
+    bit,  # written: one entry a round
+):
+    """Play and learn one block of rounds. The truth y meets only the channel and the log."""
+    rho0, rho1 = rates
+    for i in range(rows.shape[0]):
+        x, truth = row(X, rows[i]), y[rows[i]]
+        t = first_choice + i
+        played, thought, p = choose(state, x, gamma_at(schedule, t + 1), uniform(choice_key, t))
+        noisy = 1 if flip(played == truth, uniform(flip_key, first_round + i), rho0, rho1) else 0
+        learn(state, x, played, thought, p, truth if full_information else noisy)
+        label[i], greedy[i], probability[i], bit[i] = played, thought, p, noisy
+
+
+@compiled(nogil=True)
+def tally(y, rows, label, greedy, bit, start, checkpoints, at, total, counts):
+    """Score a block of rounds: `counts` (4×checkpoints) gets the totals so far at each checkpoint passed.
+
+    Mistakes of the played label, of the greedy label, rounds that explored, bits that were 1.
+    """
+    for i in range(rows.shape[0]):
+        truth = y[rows[i]]
+        total[0] += label[i] != truth
+        total[1] += greedy[i] != truth
+        total[2] += label[i] != greedy[i]
+        total[3] += bit[i]
+        if start + i + 1 == checkpoints[at]:
+            for k in range(4):
+                counts[k, at] = total[k]
+            at += 1
+    return at
+
+
+OneRound = tuple[Step, Step]
+
+
+def one_round(state: Any, x: Any, schedule: Any, key: Any) -> OneRound:
+    """`decide_one` and `learn_one`, compiled for a state and a row of these types."""
+    return entry(decide_one, state, x, schedule, key, 0), entry(learn_one, state, x, 0, 0, 1.0, 1.0, 2)
