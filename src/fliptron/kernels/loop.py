@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numba.extending import overload
 
+from fliptron.arrays import InputError
 from fliptron.kernels.compiling import STEP, compiled, entry
 from fliptron.kernels.randomness import uniform
 from fliptron.kernels.vectors import argmax, row, scores_of, square
@@ -96,7 +97,7 @@ def _(state, x, label, greedy, probability, feedback):
 @compiled(**STEP)
 def gamma_at(schedule, t):
     """γ_t = min(cap, scale·t^(−power)) for t = 1, 2, …"""
-    scale, power, cap = schedule
+    scale, power, cap = schedule[0], schedule[1], schedule[2]
     return min(cap, scale if power == 0.0 else scale * np.float64(t) ** -power)
 
 
@@ -111,9 +112,9 @@ NOT_FINITE, BAD_DECISION, BAD_FEEDBACK = 1, 2, 3
 
 @compiled(**STEP)
 def decide_one(state, x, schedule, key, t):
-    """Decision t (from 0). Label −1 says that x is not finite."""
+    """Decision t (from 0)."""
     if not isfinite(square(x)):
-        return -1, -1, 0.0
+        raise InputError("x holds a value that is not finite, or too large to square")
     return choose(state, x, gamma_at(schedule, t + 1), uniform(key, t))
 
 

@@ -23,7 +23,6 @@ from fliptron.rounds import Decision
 
 _FORMAT = 1
 _MEMORY = 4 * 2**30  # bytes a learner may take
-_NOT_FINITE = "x holds a value that is not finite, or too large to square"
 _fill = tuple.__new__  # a named tuple from a tuple, at a third of the cost of its constructor
 _KINDS: dict[str, type[Learner]] = {}
 
@@ -47,7 +46,7 @@ class Learner(ABC):
         self.rounds = 0
         """How many decisions have been made."""
         self.state = self._start(np.zeros((self.n_classes, self.n_features)), np.zeros(self.n_classes))
-        self.schedule = self.exploration.steps
+        self.schedule = np.array(self.exploration.steps)
         self.key = np.uint64(make_key(self.seed, CHOICES))
         self._n_feedback = self.n_classes if self.full_information else 2
         self._shape = (self.n_features,)
@@ -81,8 +80,6 @@ class Learner(ABC):
             x = as_row(x, self.n_features)  # what is right already skips the call
         decide, _ = self._steps.get(type(x)) or self._compile(x)
         played = decide(self.state, x, self.schedule, self.key, self.rounds)
-        if played[0] < 0:
-            raise InputError(_NOT_FINITE)
         self.rounds += 1
         return _fill(Decision, played)
 
@@ -153,7 +150,7 @@ class Learner(ABC):
         if wrong == loop.BAD_FEEDBACK:
             allowed = f"the true label, 0 to {self.n_classes - 1}," if self.full_information else "0 or 1"
             return InputError(f"feedback is {feedback!r}; {allowed} is expected")
-        return InputError(_NOT_FINITE)
+        return InputError("x holds a value that is not finite, or too large to square")
 
     def _compile(self, x: Row) -> loop.OneRound:
         self._steps[type(x)] = loop.one_round(self.state, x, self.schedule, self.key)

@@ -8,11 +8,12 @@ from typing import Any
 from fliptron.experiments.comparison import Comparison
 
 _STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
-h1 { font-size: 1.5rem; } svg { max-width: 100%; height: auto; }
-table { border-collapse: collapse; } th, td { padding: .3rem .9rem; text-align: right; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 64rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
+h1 { font-size: 1.5rem; } svg { width: 100%; height: auto; }
+table { border-collapse: collapse; margin: 1rem 0; } th, td { padding: .3rem .8rem; text-align: left; }
 th { border-bottom: 2px solid #222; } td { border-bottom: 1px solid #ddd; }
-th:first-child, td:first-child { text-align: left; } .note { color: #555; }
+.number { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
+.note { color: #555; } .small { font-size: .85rem; }
 code { background: #f4f4f4; padding: .1rem .3rem; overflow-wrap: anywhere; }
 """
 
@@ -42,29 +43,33 @@ def report_page(comparison: Comparison, svg: str, command: str) -> str:
 <h1>Learning {escape(data.name)} from flipped bits</h1>
 {cut}
 {svg[svg.index("<svg") :]}
-<table><thead><tr><th>learner</th><th>error</th><th>greedy error</th><th>rounds/s</th><th>settings</th></tr></thead>
+<table><thead><tr><th>learner</th><th class="number">error</th><th class="number">greedy error</th>
+<th class="number">rounds/s</th><th>settings</th></tr></thead>
 <tbody>
 {"".join(_row(row) for row in sorted(rows, key=lambda row: row["error_mean"]))}
 </tbody></table>
 <p class="note">Error: share of rounds whose played label was wrong, exploration included, mean ± half the 95 % interval
 over seeds. Greedy error: the same for the label the learner thought best. Perceptron is told the true label every round
 and marks the floor; RCNBF and AveragedRCNBF are told the true flip rates; the others see bits only.</p>
-<table><tbody>{"".join(f"<tr><td>{escape(k)}</td><td><code>{escape(v)}</code></td></tr>" for k, v in settings.items())}
+<table class="small"><tbody>{"".join(_setting(*item) for item in settings.items())}
 </tbody></table></body></html>
 """
+
+
+def _setting(name: str, value: str) -> str:
+    return f"<tr><td>{escape(name)}</td><td><code>{escape(value)}</code></td></tr>"
 
 
 def _row(row: dict[str, Any]) -> str:
     shape = {"n_classes", "n_features", "rates"}
     settings = ", ".join(f"{key}={value}" for key, value in row["params"].items() if key not in shape)
-    cells = (
-        row["learner"],
+    numbers = (
         plus_minus(row["error_mean"], row["error_ci95"]),
         plus_minus(row["greedy_error_mean"], row["greedy_error_ci95"]),
         f"{row['rounds_per_second']:,.0f}",
-        settings,
     )
-    return "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>\n"
+    middle = "".join(f'<td class="number">{number}</td>' for number in numbers)
+    return f'<tr><td>{escape(row["learner"])}</td>{middle}<td class="small">{escape(settings)}</td></tr>\n'
 
 
 def plus_minus(mean: float, half: float | None) -> str:

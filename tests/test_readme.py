@@ -1,0 +1,26 @@
+"""The README's Python runs, and says what it prints."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+README = Path(__file__).parents[1] / "README.md"
+
+
+def test_the_readmes_python_runs(tmp_path, capsys):
+    simulated, served = re.findall(r"```python\n(.*?)```", README.read_text(), re.S)
+    names: dict[str, object] = {}
+    exec(simulated, names)
+    promised = re.search(r"print\(trace.error\) +# ([0-9.]+)", simulated).group(1)
+    assert f"{float(capsys.readouterr().out):.3f}" == promised
+    names["x"] = names["digits"].X[7]
+    here = Path.cwd()
+    os.chdir(tmp_path)
+    try:
+        exec(served, names)
+    finally:
+        os.chdir(here)
+    assert str(names["decision"]) in served
+    assert (tmp_path / "learner.npz").exists()
