@@ -61,7 +61,7 @@ def test_one_round_path_and_loop_give_equal_weights(make, sparse, small, small_s
         for learner, engine in zip(learners, ("compiled", "python"), strict=True)
     ]
     np.testing.assert_array_equal(learners[0].weights, learners[1].weights)
-    for column in ("row", "label", "greedy", "probability", "bit"):
+    for column in ("row", "label", "greedy", "probability", "bit", "margin"):
         np.testing.assert_array_equal(getattr(traces[0].log, column), getattr(traces[1].log, column))
 
 

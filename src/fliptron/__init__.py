@@ -6,6 +6,7 @@ from fliptron.datasets import Dataset, load
 from fliptron.exploration import Exploration
 from fliptron.learners import (
     BPA,
+    RCINE,
     RCNBF,
     SOBA,
     AveragedRCNBF,
@@ -16,6 +17,7 @@ from fliptron.learners import (
     Perceptron,
     RidgeRegression,
 )
+from fliptron.noise import Estimate, Plateaus
 from fliptron.rounds import Decision, Rates, RoundLog, Trace
 from fliptron.simulate import simulate
 from fliptron.stream import Stream
@@ -24,6 +26,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BPA",
+    "RCINE",
     "RCNBF",
     "SOBA",
     "AveragedRCNBF",
@@ -31,12 +34,14 @@ __all__ = [
     "Confidit",
     "Dataset",
     "Decision",
+    "Estimate",
     "Exploration",
     "FlipChannel",
     "InputError",
     "Learner",
     "LeastMeanSquares",
     "Perceptron",
+    "Plateaus",
     "Rates",
     "RidgeRegression",
     "RoundLog",

@@ -54,13 +54,16 @@ class Rates(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RoundLog:
-    """Every round of a run, one array a column."""
+    """Rounds as they were played, one array a column."""
 
     row: Array
+    """Which example was shown."""
     label: Array
     greedy: Array
     probability: Array
     bit: Array
+    margin: Array
+    """How far the greedy label's score was above the next, before the bit was known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,8 @@ class Trace:
     positives: Array
     """Rounds whose bit, after the channel, was 1."""
     seconds: float
+    estimates: list[tuple[int, Any]]
+    """What a learner that estimates the rates found: (rounds, `Estimate`) of every refresh."""
     log: RoundLog | None = None
 
     @property

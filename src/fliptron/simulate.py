@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
+import scipy.sparse as sp
 
 from fliptron.arrays import Array, InputError, whole
 from fliptron.channel import FlipChannel
@@ -20,7 +22,14 @@ Engine = Literal["auto", "compiled", "python"]
 Progress = Callable[[int, int], object]
 """Called after each block with the rounds done and the mistakes made."""
 
-_COLUMNS = {"row": np.int64, "label": np.int32, "greedy": np.int32, "probability": np.float64, "bit": np.int8}
+_COLUMNS = {
+    "row": np.int64,
+    "label": np.int32,
+    "greedy": np.int32,
+    "probability": np.float64,
+    "bit": np.int8,
+    "margin": np.float64,
+}
 
 
 def simulate(
@@ -67,6 +76,7 @@ def simulate(
     block = whole("block", block, 1)
     stream = Stream(dataset.n_rows, order=order, seed=seed)
     channel = FlipChannel(*rates, seed=seed)
+    room, settle = getattr(learner, "room", lambda: sys.maxsize), getattr(learner, "settle", lambda: None)
     play_block = _engine(learner, dataset, engine)
 
     checkpoints = log_spaced(rounds)
@@ -74,11 +84,15 @@ def simulate(
     total, at = np.zeros(4, dtype=np.int64), 0
     kept: list[dict[str, Array]] = []
     began = time.perf_counter()
-    for start in range(0, rounds, block):
-        stop = min(start + block, rounds)
+    stop = 0
+    while stop < rounds:
+        start, stop = stop, min(stop + block, rounds, stop + room())
         done = {name: np.empty(stop - start, dtype) for name, dtype in _COLUMNS.items()}
         done["row"] = stream.rows(start, stop)
+        if not log:
+            done["margin"] = np.empty(0)
         play_block(learner, dataset, channel, start, done)
+        settle()
         row, label, greedy, bit = (done[name] for name in ("row", "label", "greedy", "bit"))
         at = tally(dataset.y, row, label, greedy, bit, start, checkpoints, at, total, counts)
         if log:
@@ -98,6 +112,7 @@ def simulate(
         explored=counts[2],
         positives=counts[3],
         seconds=time.perf_counter() - began,
+        estimates=list(getattr(learner, "estimates", [])),
         log=RoundLog(**{name: np.concatenate([b[name] for b in kept]) for name in _COLUMNS}) if log else None,
     )
 
@@ -141,6 +156,7 @@ def _play_compiled(
         done["greedy"],
         done["probability"],
         done["bit"],
+        done["margin"],
     )
     learner.rounds += done["row"].size
 
@@ -150,7 +166,17 @@ def _play_python(learner: Any, dataset: Dataset, channel: FlipChannel, start: in
     for i, at in enumerate(done["row"]):
         x, truth = dataset.row(at), int(dataset.y[at])
         decision = learner.decide(x)
+        if done["margin"].size:
+            done["margin"][i] = _margin(learner, x)
         bit = channel.bit(start + i, decision.label == truth)
         learner.learn(x, decision, truth if full_information else bit)
         done["label"][i], done["greedy"][i], done["probability"][i] = decision
         done["bit"][i] = bit
+
+
+def _margin(learner: Any, x: Any) -> float:
+    """The lead of the best score; not a number where a user's learner has no scores."""
+    if not hasattr(learner, "scores"):
+        return np.nan
+    second, best = np.partition(learner.scores(x if sp.issparse(x) else x[None])[0], -2)[-2:]
+    return float(best - second)

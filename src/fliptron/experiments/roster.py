@@ -11,6 +11,7 @@ from fliptron.arrays import InputError
 from fliptron.datasets import Dataset
 from fliptron.learners import (
     BPA,
+    RCINE,
     RCNBF,
     SOBA,
     AveragedRCNBF,
@@ -21,6 +22,7 @@ from fliptron.learners import (
     Perceptron,
     RidgeRegression,
 )
+from fliptron.noise.published import NETWORKS
 
 ROSTER: dict[str, Callable[..., Learner]] = {
     "Perceptron": Perceptron,
@@ -30,12 +32,15 @@ ROSTER: dict[str, Callable[..., Learner]] = {
     "SOBA-full": partial(SOBA, diagonal=False),
     "RCNBF": RCNBF,
     "AveragedRCNBF": AveragedRCNBF,
+    "RCINE": RCINE,
+    "RCINE-NREst": partial(RCINE, estimator="nrest", refresh=50_000, pooled=False),
     "LeastMeanSquares": LeastMeanSquares,
     "Confidit": Confidit,
     "RidgeRegression": RidgeRegression,
 }
 
-DEFAULT = [name for name in ROSTER if name != "SOBA-full"]
+SLOW = ("SOBA-full", "RCINE-NREst")
+DEFAULT = [name for name in ROSTER if name not in SLOW]
 """What `fliptron run` compares when not told otherwise."""
 
 
@@ -47,6 +52,8 @@ def build(name: str, dataset: Dataset, *, rates: tuple[float, float], seed: int,
     make = ROSTER.get(name)
     if make is None:
         raise InputError(f"{name!r} is not a learner; one of {', '.join(ROSTER)} is expected")
-    offered = {"rates": rates} | ({} if gamma is None else {"gamma": gamma})
+    offered: dict[str, Any] = {"rates": rates} | ({} if gamma is None else {"gamma": gamma})
+    if name == "RCINE-NREst" and dataset.name in NETWORKS:
+        offered["estimator"] = f"nrest:{dataset.name}"
     taken = {key: value for key, value in offered.items() if key in signature(make).parameters}
     return make(n_classes=dataset.n_classes, n_features=dataset.n_features, seed=seed, **taken)

@@ -19,7 +19,7 @@ from numba.extending import overload
 from fliptron.arrays import InputError
 from fliptron.kernels.compiling import STEP, compiled, entry
 from fliptron.kernels.randomness import uniform
-from fliptron.kernels.vectors import argmax, row, scores_of, square
+from fliptron.kernels.vectors import argmax, lead, row, scores_of, square
 
 SCRATCH = ("scores", "work")
 """Fields of a state that are only room to work in, and are not saved."""
@@ -156,6 +156,7 @@ def play(
     greedy,
     probability,
     bit,  # written: one entry a round
+    margin,  # written too, unless it is empty
 ):
     """Play and learn one block of rounds. The truth y meets only the channel and the log."""
     rho0, rho1 = rates
@@ -163,6 +164,8 @@ def play(
         x, truth = row(X, rows[i]), y[rows[i]]
         t = first_choice + i
         played, thought, p = choose(state, x, gamma_at(schedule, t + 1), uniform(choice_key, t))
+        if margin.shape[0]:
+            margin[i] = lead(state.scores, thought)
         noisy = 1 if flip(played == truth, uniform(flip_key, first_round + i), rho0, rho1) else 0
         learn(state, x, played, thought, p, truth if full_information else noisy)
         label[i], greedy[i], probability[i], bit[i] = played, thought, p, noisy

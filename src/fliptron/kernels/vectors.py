@@ -139,6 +139,12 @@ def scores_of(W, x, out):
 
 
 @compiled(**STEP)
+def lead(scores, winner):
+    """How far the winner's score is above the next."""
+    return scores[winner] - scores[argmax(scores, winner)]
+
+
+@compiled(**STEP)
 def argmax(scores, but):
     """The label of highest score (ties: the lowest), label `but` left out (−1: none)."""
     winner, top = 0, -np.inf

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import sys
 import zipfile
 from abc import ABC, abstractmethod
 from inspect import signature
@@ -107,8 +108,12 @@ class Learner(ABC):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write parameters and state to an `.npz` file, whole or not at all; no pickle."""
         about = {"format": _FORMAT, "learner": type(self).__name__, "params": self.params, "rounds": self.rounds}
+        try:
+            text = json.dumps(about)
+        except TypeError:
+            raise InputError(f"{type(self).__name__} holds an object that a file cannot: {self.params}") from None
         content = io.BytesIO()
-        np.savez(content, allow_pickle=False, about=json.dumps(about), **self._arrays())
+        np.savez(content, allow_pickle=False, about=text, **self._arrays())
         write_whole(Path(path), content.getvalue())
 
     @classmethod
@@ -131,6 +136,13 @@ class Learner(ABC):
                 raise InputError(f"{path} is not a saved {about['learner']}: array {name!r} is not finite")
             empty[...] = stored
         return learner
+
+    def room(self) -> int:
+        """How many rounds may be learnt in one go before `settle` is called."""
+        return sys.maxsize
+
+    def settle(self) -> None:  # noqa: B027  # meant to be empty
+        """Do what cannot be done within a round; most learners have nothing to do."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.params.items())})"

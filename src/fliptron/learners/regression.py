@@ -108,11 +108,13 @@ class ConfiditState(NamedTuple):
 def confident(state, x, gamma, u):
     """argmax_r w_r·x + α·√(xᵀ A_r⁻¹ x): no chance involved."""
     score(state, x, state.scores)
-    greedy = argmax(state.scores, -1)
+    label, top = 0, -np.inf
     for r in range(state.W.shape[0]):
         apply(state.inverse[r], x, state.work)
-        state.scores[r] += state.alpha * sqrt(max(pick(state.work, x), 0.0))
-    return argmax(state.scores, -1), greedy, 1.0
+        optimistic = state.scores[r] + state.alpha * sqrt(max(pick(state.work, x), 0.0))
+        if optimistic > top:
+            label, top = r, optimistic
+    return label, argmax(state.scores, -1), 1.0
 
 
 @learns(ConfiditState)

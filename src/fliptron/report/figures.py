@@ -22,6 +22,8 @@ _LINES = {
     "SOBA-full": ("#882255", "-"),
     "RCNBF": ("#0072B2", "-"),
     "AveragedRCNBF": ("#56B4E9", "-"),
+    "RCINE": ("#332288", "-"),
+    "RCINE-NREst": ("#AA4499", "-."),
     "LeastMeanSquares": ("#E69F00", "--"),
     "Confidit": ("#7F7F7F", "--"),
     "RidgeRegression": ("#8C510A", "--"),

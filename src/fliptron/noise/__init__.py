@@ -1,0 +1,7 @@
+"""Estimators of the flip rates."""
+
+from fliptron.noise.estimate import Estimate
+from fliptron.noise.plateaus import Plateaus
+from fliptron.noise.window import RateEstimator, Window
+
+__all__ = ["Estimate", "Plateaus", "RateEstimator", "Window"]
