@@ -13,6 +13,7 @@ import scipy.sparse as sp
 import fliptron
 from fliptron import (
     BPA,
+    RCINE,
     RCNBF,
     SOBA,
     AveragedRCNBF,
@@ -36,6 +37,7 @@ LEARNERS = {
     "SOBA": partial(SOBA, gamma=0.3),
     "SOBA-full": partial(SOBA, gamma=0.3, diagonal=False),
     "Confidit": Confidit,
+    "RCINE": partial(RCINE, gamma=0.3, refresh=300),
     "RidgeRegression": partial(RidgeRegression, regularization=1.0, gamma=Exploration(1.0, power=1 / 3, cap=0.5)),
     "LeastMeanSquares": partial(LeastMeanSquares, gamma=0.3, step=0.1),
 }

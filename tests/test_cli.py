@@ -107,6 +107,15 @@ class TestRun:
         assert "Interrupted" in (tmp_path / "report.html").read_text()
 
 
+class TestMustShow:
+    def test_regression_beats_rcnbf_beats_banditron(self, tmp_path):
+        arguments = ["run", "--learner", "Banditron", "--learner", "RCNBF", "--learner", "RidgeRegression", "--json"]
+        rows = {row["learner"]: row for row in json.loads(fliptron(*arguments, "--out", str(tmp_path)).stdout)}
+        banditron, rcnbf, ridge = (rows[name] for name in ("Banditron", "RCNBF", "RidgeRegression"))
+        assert rcnbf["error_mean"] + rcnbf["error_ci95"] < 0.9 * banditron["error_mean"]
+        assert ridge["error_mean"] + ridge["error_ci95"] < 0.25 * rcnbf["error_mean"]
+
+
 class TestRefusals:
     @pytest.mark.parametrize(
         ("arguments", "words"),
@@ -123,6 +132,9 @@ class TestRefusals:
             (["--seeds", "0"], "at least one learner and one seed"),
             (["--first-seed", "-1"], "seed is -1"),
             (["--jobs", "-2"], "jobs is -2"),
+            (["--jobs", "0"], "jobs is 0"),
+            (["--rounds", "1e30"], "rounds is 1000000000000000019884624838656"),
+            (["--seeds", "1e30"], "seeds is 1000001"),
             (["--dataset", "nope"], "nope is not a data set"),
             (["--dataset", "nope.csv"], "nope.csv does not exist"),
             (["--learner", "Perceptronn"], "'Perceptronn' is not one of"),
@@ -131,7 +143,7 @@ class TestRefusals:
         ],
     )
     def test_bad_input_is_one_sentence_and_exit_code_2(self, arguments, words, tmp_path):
-        result = fliptron("run", *QUICK, "--out", str(tmp_path), *arguments)
+        result = fliptron("run", *QUICK, "--out", str(tmp_path / "new" / "out"), *arguments)
         assert result.exit_code == 2
         assert words in result.stderr
         assert "Traceback" not in result.stderr

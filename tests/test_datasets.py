@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import gzip
 import hashlib
@@ -62,6 +63,15 @@ class TestSynSep:
         # Each of the 280 noise bits is on in a share 20/280 of rows.
         assert np.abs(X[:, 120:].mean(axis=0) - 20 / 280).max() < 6 * np.sqrt(20 / 280 / 3000)
 
+    def test_classes_have_20_to_40_bits_alike(self):
+        sizes = []
+        for seed in range(40):
+            X, y = synthetic.synsep(200, seed=seed)
+            X = X.toarray()[:, :120]
+            sizes += [int(X[y == label].sum(axis=1)[0]) + 5 for label in range(9) if (y == label).any()]
+        assert (min(sizes), max(sizes)) == (20, 40)
+        assert abs(np.mean(sizes) - 30) < 6 * np.sqrt(35 / len(sizes))
+
     def test_synnonsep_replaces_labels_by_others(self):
         X, clean = synthetic.synsep(20_000, seed=1)
         same, noisy = synthetic.synsep(20_000, seed=1, label_noise=0.05)
@@ -90,6 +100,25 @@ class TestOwnFiles:
         data = load(path, unit_norm=False)
         assert data.classes == (9, 10)
         np.testing.assert_array_equal(data.X, [[3, 4], [0, 2]])
+
+    def test_csv_as_spreadsheets_write_it(self, tmp_path):
+        path = tmp_path / "sheet.csv"
+        path.write_text('\ufeff"0","1","label"\n"3","4","1.0"\n"0","2","2"\n', encoding="utf-8")
+        data = load(path)
+        assert data.classes == (1, 2)
+        assert data.n_rows == 2
+
+    def test_malformed_sparse_matrices_are_refused(self, tmp_path):
+        good = {"data": np.ones(4), "indices": [0, 1, 0, 1], "indptr": [0, 2, 4], "shape": [2, 2], "y": [0, 1]}
+        for name, bad in {
+            "indices": [0, 7, 0, 1],
+            "indptr": [0, 100_000, 4],
+            "format": np.array(b"csc"),
+            "shape": [2, 2**40],
+        }.items():
+            np.savez(tmp_path / "bad.npz", **(good | {name: bad}))
+            with pytest.raises(InputError, match=r"bad\.npz"):
+                load(tmp_path / "bad.npz")
 
     def test_npz_dense_and_sparse(self, tmp_path):
         X, y = np.array([[1.0, 0.0], [0.0, 2.0], [0.0, 0.0]]), np.array([0, 1, 1])
@@ -122,6 +151,9 @@ class TestOwnFiles:
             ("a.csv", "1,2,0\n1,inf,1\n", "X holds inf at row 1, column 1"),
             ("a.csv", "1,2,0\n1,3,0\n", "has 1 class; at least 2"),
             ("a.csv", "5\n6\n", "line 1 has 1 values; at least 2"),
+            ("a.csv", "1,2,0\n3,4,\n", "line 2 has no label"),
+            ("a.csv", "1,1e200,0\n3,4,1\n", "at most 1e\\+150 in size"),
+            ("a.libsvm", "nan 1:1\n2 1:1\n", "y holds nan"),
             ("a.libsvm", "", "the file is empty"),
             ("a.libsvm", "one two three\n", "cannot be read"),
             ("a.npz", "not a zip", "cannot be read"),
@@ -217,7 +249,8 @@ class TestPublishedFiles:
             load("optdigits")
 
     def test_images_of_both_parts_are_read_in_order(self, monkeypatch):
-        parts = [np.arange(8, dtype=np.uint8).reshape(2, 2, 2), np.array([0, 1], np.uint8)] * 2
+        train, test = np.arange(16, dtype=np.uint8).reshape(2, 2, 2, 2)
+        parts = [train, np.array([0, 1], np.uint8), test, np.array([2, 1], np.uint8)]
         entries = []
         (self.given / "mnist").mkdir()
         for file, array in zip(REGISTRY["mnist"].files, parts, strict=True):
@@ -226,8 +259,8 @@ class TestPublishedFiles:
             entries.append(file._replace(sha256=hashlib.sha256(content).hexdigest()))
         monkeypatch.setitem(registry.REGISTRY, "mnist", REGISTRY["mnist"]._replace(files=tuple(entries)))
         data = load("mnist", unit_norm=False)
-        np.testing.assert_array_equal(data.X, [[0, 1, 2, 3], [4, 5, 6, 7]] * 2)
-        np.testing.assert_array_equal(data.y, [0, 1, 0, 1])
+        np.testing.assert_array_equal(data.X, np.arange(16).reshape(4, 4))
+        np.testing.assert_array_equal(data.y, [0, 1, 2, 1])
 
 
 class QuietHandler(http.server.SimpleHTTPRequestHandler):
@@ -242,12 +275,33 @@ class QuietHandler(http.server.SimpleHTTPRequestHandler):
         (sp.csr_array([[1.0, 0.0], [0.0, np.inf]]), [0, 1], "inf at row 1, column 1"),
         ([1.0, 2.0], [0, 1], r"X has shape \(2,\)"),
         (np.empty((0, 3)), [], "has no rows"),
-        ([["a", "b"]], [0], "is not a rectangular array of numbers"),
+        ([["a", "b"]], [0], "real numbers are expected"),
+        ([[1.0], [1.0, 2.0]], [0, 1], "is not a rectangular array of numbers"),
+        ([[1j, 2.0]], [0], "real numbers are expected"),
+        (np.eye(2), [0, np.nan], "y holds nan"),
+        (np.eye(2), np.array([0, "a"], dtype=object), "cannot be sorted"),
     ],
 )
 def test_bad_arrays_are_refused(X, y, words):
     with pytest.raises(InputError, match=words):
         Dataset.of(X, y)
+
+
+def test_rows_of_any_size_are_scaled():
+    data = Dataset.of([[3e-170, 4e-170], [3e140, 4e140]], [0, 1])
+    np.testing.assert_allclose(data.X, [[0.6, 0.8]] * 2)
+
+
+def test_a_data_set_cannot_be_changed_behind_the_engine():
+    X, y = np.eye(3), np.arange(3)
+    data = Dataset.of(X, y, unit_norm=False, classes=(0, 1, 2))
+    X[0], y[0] = 9.0, 2
+    np.testing.assert_array_equal(data.X, np.eye(3))
+    np.testing.assert_array_equal(data.y, [0, 1, 2])
+    with pytest.raises(ValueError, match="read-only"):
+        data.y[0] = 10**8
+    with pytest.raises(InputError, match="label 100000001 is out of range"):
+        dataclasses.replace(data, y=data.y + 10**8 + 1)
 
 
 def test_labels_out_of_the_named_classes_are_refused():

@@ -4,10 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import reference as ref
 from conftest import LEARNERS
-from fliptron import BPA, RCNBF, SOBA, Banditron, Confidit, Exploration, InputError, Learner, RidgeRegression, simulate
+from fliptron import (
+    BPA,
+    RCNBF,
+    SOBA,
+    Banditron,
+    Confidit,
+    Decision,
+    Exploration,
+    InputError,
+    Learner,
+    RidgeRegression,
+    simulate,
+)
 from fliptron.checks import check_learner
 
 TWINS = {
@@ -21,6 +34,7 @@ TWINS = {
     "SOBA": lambda K, d: ref.SobaTwin(K, d, diagonal=True),
     "SOBA-full": ref.SobaTwin,
     "Confidit": lambda K, d: ref.RidgeTwin(K, d, signed=True),
+    "RCINE": ref.RcnbfTwin,
     "RidgeRegression": ref.RidgeTwin,
     "LeastMeanSquares": lambda K, d: ref.LmsTwin(K, d, step=0.1),
 }
@@ -47,6 +61,7 @@ def test_learner_equals_its_textbook_twin(name, small):
                 assert decision.probability == pytest.approx(P[decision.label], rel=1e-12)
         bit = int((decision.label == y) ^ (random.random() < 0.2))
         feedback = int(y) if learner.full_information else bit
+        twin.rates = getattr(learner, "rates", None)
         learner.learn(x, decision, feedback)
         twin.learn(x, *decision, feedback)
     np.testing.assert_allclose(learner.weights, getattr(twin, "mean", twin.W), rtol=1e-7, atol=1e-9)
@@ -65,10 +80,9 @@ def test_one_round_path_and_loop_give_equal_weights(make, sparse, small, small_s
         np.testing.assert_array_equal(getattr(traces[0].log, column), getattr(traces[1].log, column))
 
 
-def test_one_round_path_and_loop_are_equal_on_digits(make, digits):
-    if make is LEARNERS["SOBA-full"]:
-        return  # 640 × 640 for each round; the small problem covers it
-    learners = [make(n_classes=10, n_features=64, seed=2) for _ in range(2)]
+@pytest.mark.parametrize("name", [name for name in LEARNERS if name != "SOBA-full"])  # its 640×640 is slow
+def test_one_round_path_and_loop_are_equal_on_digits(name, digits):
+    learners = [LEARNERS[name](n_classes=10, n_features=64, seed=2) for _ in range(2)]
     for learner, engine in zip(learners, ("compiled", "python"), strict=True):
         simulate(learner, digits, rates=(0.2, 0.4), rounds=2000, seed=1, engine=engine)
     np.testing.assert_array_equal(learners[0].weights, learners[1].weights)
@@ -138,6 +152,58 @@ def test_a_full_learner_of_gigabytes_is_refused_before_it_is_made():
 def test_bad_parameters_are_refused(build, words):
     with pytest.raises(InputError, match=words):
         build()
+
+
+@pytest.mark.parametrize(
+    ("decision", "feedback", "words"),
+    [
+        ((0, 0, 0.5), None, "four numbers are expected"),
+        ((0, 0, 0.5), [1], "four numbers are expected"),
+        ((0, 0, 0.5), 0.5, "feedback is 0.5; 0 or 1 is expected"),
+        ((1.9, 0, 0.5), 1, "labels from 0 to 2"),
+        ((2**64, 0, 0.5), 1, "labels from 0 to 2"),
+        ((0, 0), 1, "four numbers are expected"),
+        (None, 1, "four numbers are expected"),
+    ],
+)
+def test_bad_rounds_are_refused(decision, feedback, words):
+    learner = Banditron(n_classes=3, n_features=2)
+    with pytest.raises(InputError, match=words):
+        learner.learn([1.0, 2.0], decision, feedback)
+    assert not learner.weights.any()
+
+
+@pytest.mark.parametrize(
+    "x", [[10**400, 1], [1j, 2], ["1", "2"], np.ma.masked_array([1.0, 2.0], [True, False]), [1e200, 0.0], 5.0, None]
+)
+def test_what_is_no_example_is_refused(x):
+    with pytest.raises(InputError):
+        Banditron(n_classes=3, n_features=2).decide(x)
+
+
+def test_examples_may_come_in_any_real_form():
+    learner = RidgeRegression(n_classes=3, n_features=3, seed=1)
+    learner.learn([1.0, 2.0, 3.0], Decision(2, 0, 1.0), 1)
+    wide = np.array([[1.0, 9.0], [2.0, 9.0], [3.0, 9.0]])
+    frozen = np.array([1.0, 2.0, 3.0])
+    frozen.flags.writeable = False
+    forms = [
+        [1, 2, 3],
+        wide[:, 0],
+        frozen,
+        np.array([1, 2, 3], dtype=np.float32),
+        np.array([1, 2, 3], dtype=">f8"),
+        sp.csr_array([[1.0, 2.0, 3.0]]),
+        sp.coo_array([1.0, 2.0, 3.0]),
+    ]
+    assert {learner.decide(x).greedy for x in forms} == {2}
+
+
+def test_tiny_examples_do_no_harm(make):
+    learner = make(n_classes=3, n_features=2)
+    for size in (1e-200, 1e-160, 0.0):
+        learner.learn([size, 0.0], Decision(0, 1, 1.0), 0)
+    assert np.isfinite(learner.weights).all()
 
 
 class TestFiles:

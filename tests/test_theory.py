@@ -35,6 +35,30 @@ def test_published_constants_are_never_smaller(rates, gamma):
     assert published.A2 >= exact.A2
 
 
+def test_bound_is_theorem_1_term_by_term():
+    settings = {"n_classes": 10, "gamma": 0.1, "rates": (0.2, 0.4)}
+    A1, A2 = theory.constants(**settings)
+    D, R, T = 7.0, 50.0, 10**6
+    expected = R + np.sqrt(A1 * D * R) + 3 * max(A1 * D, np.sqrt(A2 * D * T)) + 0.1 * T
+    assert theory.mistake_bound(rounds=T, complexity=D, hinge_loss=R, **settings) == pytest.approx(expected, rel=1e-12)
+
+
+def test_published_constants_are_lemma_3s():
+    K, g, r0, r1 = 10, 0.1, 0.2, 0.4
+    b = 1 - r0 - r1
+    A1 = 2 * K / g + 2 * r0 * (1 - r0) * K / (b * g) + K * r1 / (b * b * g) + r0 * (1 - r0) * K * K / (b * g) ** 2
+    A2 = 2 * g + r1 / (b * b * (1 - g)) + r0 * (1 - r0) * K * K / (b * b * g)
+    published = theory.constants(n_classes=K, gamma=g, rates=(r0, r1), published=True)
+    assert published == pytest.approx((A1, A2), rel=1e-12)
+
+
+def test_anytime_constant_without_false_clicks():
+    V1 = theory.variances((0.0, 0.4))[1]
+    quiet = theory.anytime(n_classes=10, rates=(0.0, 0.4), complexity=7)
+    t = 10**8
+    assert quiet.at(t) == pytest.approx(np.sqrt(10 * 7 * (1 + V1) / (2 * t)))
+
+
 def test_constants_without_noise_are_banditrons():
     K, gamma = 10, 0.1
     P = 1 - gamma + gamma / K

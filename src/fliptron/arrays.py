@@ -25,12 +25,15 @@ class Csr(NamedTuple):
     indptr: Array
     indices: Array
     data: Array
+    width: int
 
 
 Row = Array | SparseRow
 Matrix = Array | Csr
 
 FLOAT64 = np.dtype(np.float64)
+LARGEST = 1e150
+"""The largest size of a value: its square, summed over features, is still a number."""
 
 
 class InputError(ValueError):
@@ -53,10 +56,8 @@ def as_row(x: Any, n_features: int) -> Row:
 
 def as_matrix(X: Any, n_features: int | None = None) -> Matrix:
     """Many examples, dense or CSR, every value finite."""
-    if isinstance(X, Csr):  # from a data set, checked when that was made
-        if n_features is not None and X.indices.size and X.indices.max() >= n_features:
-            raise InputError(f"X has feature {X.indices.max()}; the learner has features 0 to {n_features - 1}")
-        return X
+    if isinstance(X, Csr):
+        X = sp.csr_array((X.data, X.indices, X.indptr), shape=(X.indptr.shape[0] - 1, X.width))
     X = X if sp.issparse(X) else _as_floats(X, "X")
     shape = X.shape
     if len(shape) != 2 or shape[1] == 0:
@@ -64,8 +65,9 @@ def as_matrix(X: Any, n_features: int | None = None) -> Matrix:
     if n_features is not None:
         _check_width(shape[1], n_features)
     matrix = as_csr(X) if sp.issparse(X) else X
-    if not np.isfinite(matrix.data if isinstance(matrix, Csr) else matrix).all():
-        raise InputError(f"X holds {_first_non_finite(X)}; every value must be finite")
+    values = matrix.data if isinstance(matrix, Csr) else matrix
+    if not (np.abs(values) <= LARGEST).all():
+        raise InputError(f"X holds {_first_too_large(X)}; every value must be finite and at most {LARGEST:g} in size")
     return matrix
 
 
@@ -76,12 +78,21 @@ def count_rows(matrix: Matrix) -> int:
 
 def as_csr(X: Any) -> Csr:
     """A SciPy sparse matrix as the kernels read it: sorted, no duplicates, float64 and int32."""
-    matrix = sp.csr_array(X, dtype=np.float64, copy=True)
+    if np.dtype(X.dtype).kind not in "biuf":
+        raise InputError(f"a sparse matrix of {X.dtype} is not allowed; real numbers are expected")
+    try:
+        matrix = sp.csr_array(X, dtype=np.float64, copy=True)
+        matrix.check_format(full_check=True)
+    except ValueError as error:
+        raise InputError(f"the sparse matrix is not well formed ({error})") from None
+    if matrix.shape[1] > np.iinfo(np.int32).max:
+        raise InputError(f"X has {matrix.shape[1]} features; at most {np.iinfo(np.int32).max} are allowed")
     matrix.sum_duplicates()
     return Csr(
         np.ascontiguousarray(matrix.indptr, dtype=np.int64),
         np.ascontiguousarray(matrix.indices, dtype=np.int32),
         np.ascontiguousarray(matrix.data),
+        int(matrix.shape[1]),
     )
 
 
@@ -102,21 +113,25 @@ def as_labels(y: Any, n_rows: int, n_classes: int) -> Array:
 def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
     """A whole number within bounds."""
     allowed = f"a whole number of at least {least}" + ("" if most is None else f" and at most {most}")
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not float(value).is_integer():
+    fits = isinstance(value, numbers.Integral) or (isinstance(value, numbers.Real) and float(value).is_integer())
+    if isinstance(value, bool) or not fits:
         raise InputError(f"{name} is {value!r}; {allowed} is expected")
-    number = int(value)  # type: ignore[call-overload]
+    number = int(value)
     if number < least or (most is not None and number > most):
         raise InputError(f"{name} is {value}; {allowed} is expected")
-    return number  # type: ignore[no-any-return]
+    return number
 
 
 def real(name: str, value: Any, least: float, most: float = np.inf, *, open_below: bool = False) -> float:
     """A finite real number within bounds."""
     kind = "above" if open_below else "of at least"
     allowed = f"a number {kind} {least:g}" + ("" if most == np.inf else f" and at most {most:g}")
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not np.isfinite(float(value)):
+    try:
+        number = float(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else np.nan
+    except OverflowError:
+        number = np.inf
+    if not np.isfinite(number):
         raise InputError(f"{name} is {value!r}; {allowed} is expected")
-    number = float(value)
     if number < least or number > most or (open_below and number == least):
         raise InputError(f"{name} is {value}; {allowed} is expected")
     return number
@@ -124,11 +139,14 @@ def real(name: str, value: Any, least: float, most: float = np.inf, *, open_belo
 
 def _as_floats(x: Any, name: str) -> Array:
     try:
-        array = np.ascontiguousarray(x, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+        array = np.asarray(x)
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{name} is not a rectangular array of numbers ({error})") from None
-    # ascontiguousarray turns a scalar into one element; a scalar is not an example.
-    return array if np.ndim(x) else array.reshape(())
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"{name} is an array of {array.dtype}; real numbers are expected")
+    if np.ma.is_masked(x):
+        raise InputError(f"{name} has masked values; every value must be there")
+    return np.require(array, np.float64, ["C", "A"])
 
 
 def _check_width(width: int, n_features: int) -> None:
@@ -136,7 +154,7 @@ def _check_width(width: int, n_features: int) -> None:
         raise InputError(f"x has {width} features; the learner has {n_features}")
 
 
-def _first_non_finite(X: Any) -> str:
+def _first_too_large(X: Any) -> str:
     cells = sp.coo_array(X)
-    at = int(np.argmin(np.isfinite(cells.data)))
+    at = int(np.argmin(np.abs(cells.data) <= LARGEST))
     return f"{cells.data[at]} at row {cells.row[at]}, column {cells.col[at]}"

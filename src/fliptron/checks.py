@@ -101,10 +101,11 @@ def goes_on_after_a_save(make: Make) -> None:
     if not hasattr(learner, "save"):
         return
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "learner.npz"
+        path, before = Path(folder) / "learner.npz", np.array(learner.weights)
         learner.save(path)
         twin = type(learner).load(path)
-    _must(np.array_equal(learner.weights, twin.weights), "save and load changed the weights")
+    _must(np.array_equal(learner.weights, before), "save changed the weights")
+    _must(np.array_equal(twin.weights, before), "load changed the weights")
     _must(_play(learner, 60, seed=9) == _play(twin, 60, seed=9), "save and load changed the future")
     _must(np.array_equal(learner.weights, twin.weights), "save and load changed what is learnt later")
 
@@ -122,7 +123,7 @@ def is_rebuilt_by_its_params(make: Make) -> None:
 def refuses_bad_input(make: Make) -> None:
     """Bad input is a ValueError, and leaves the learner as it was."""
     learner, x = _trained(make), _examples(1)[0]
-    before = learner.weights
+    before = np.array(learner.weights)
     bad_rows = {"NaN": _with(x, np.nan), "infinity": _with(x, np.inf), "a wrong width": x[:-1], "a cube": x[None, None]}
     good = Decision(1, 0, 0.5)
     for name, bad in bad_rows.items():
@@ -136,8 +137,16 @@ def refuses_bad_input(make: Make) -> None:
     _must(np.array_equal(learner.weights, before), "a refused input changed the weights")
 
 
+def learns(make: Make) -> None:
+    """Rounds leave a trace in what the learner believes."""
+    learner, fresh = _trained(make), make(n_classes=N_CLASSES, n_features=N_FEATURES, seed=1)
+    X = np.eye(N_CLASSES, N_FEATURES)
+    _must(not np.array_equal(learner.scores(X), fresh.scores(X)), "200 rounds have taught it nothing")
+
+
 RULES: tuple[Callable[[Make], None], ...] = (
     decides_with_the_probability_it_states,
+    learns,
     predicts_purely,
     learns_only_through_its_arguments,
     takes_late_feedback_in_any_order,

@@ -21,7 +21,7 @@ from fliptron.arrays import InputError
 from fliptron.datasets import REGISTRY, load
 from fliptron.experiments.comparison import Comparison, compare
 from fliptron.experiments.roster import DEFAULT, ROSTER
-from fliptron.report import open_folder, write_report
+from fliptron.report import writable_folder, write_report
 from fliptron.report.page import plus_minus
 from fliptron.stream import Order
 
@@ -52,6 +52,10 @@ class Whole(click.ParamType):  # type: ignore[type-arg]  # generic in newer rele
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Parse, or say what is expected."""
+        try:
+            return int(value)
+        except ValueError:
+            pass
         try:
             number = float(value)
             if not number.is_integer():
@@ -151,7 +155,7 @@ def run(
       fliptron run --learner RCNBF --learner RidgeRegression --gamma 0.1
       fliptron run --dataset clicks.csv --order shuffle --json
     """
-    folder = open_folder(out)
+    folder = writable_folder(out)
     data = load(dataset, unit_norm=not raw, rows=rows)
     names = list(dict.fromkeys(learners)) or DEFAULT
     console = Console(stderr=True)
@@ -161,7 +165,7 @@ def run(
             data,
             rates=rates,
             rounds=rounds,
-            seeds=range(first_seed, first_seed + seeds),
+            seeds=range(first_seed, first_seed + min(seeds, 10**6 + 1)),
             order=order,
             gamma=gamma,
             jobs=jobs,

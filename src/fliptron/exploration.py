@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
 from fliptron.arrays import InputError, real
 from fliptron.kernels.loop import gamma_at
 
@@ -28,9 +30,8 @@ class Exploration:
     def __post_init__(self) -> None:
         if self.power == 0.0:
             real("gamma", self.scale, 0.0, 1.0)
-        real("scale of gamma_t", self.scale, 0.0)
-        real("power of gamma_t", self.power, 0.0, 1.0)
-        real("cap of gamma_t", self.cap, 0.0, 1.0)
+        for name, most in (("scale", np.inf), ("power", 1.0), ("cap", 1.0)):
+            object.__setattr__(self, name, real(f"{name} of gamma_t", getattr(self, name), 0.0, most))
 
     @classmethod
     def of(cls, gamma: Any, *, positive: bool = False) -> Exploration:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from fliptron.arrays import InputError
@@ -17,4 +18,5 @@ def write_whole(path: Path, content: str | bytes) -> None:
     except OSError as error:
         raise InputError(f"{path} cannot be written ({error.strerror})") from None
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink(missing_ok=True)

@@ -15,13 +15,14 @@ from fliptron.channel import FlipChannel
 from fliptron.datasets import Dataset
 from fliptron.kernels.loop import play, tally
 from fliptron.learners import Learner
-from fliptron.rounds import RoundLog, Trace
+from fliptron.rounds import Rates, RoundLog, Trace
 from fliptron.stream import Order, Stream
 
 Engine = Literal["auto", "compiled", "python"]
 Progress = Callable[[int, int], object]
 """Called after each block with the rounds done and the mistakes made."""
 
+_PROGRESS_SECONDS = 0.1  # a slow learner takes shorter blocks, so that its progress is told as often
 _COLUMNS = {
     "row": np.int64,
     "label": np.int32,
@@ -61,7 +62,7 @@ def simulate(
     log : keep every round in `trace.log`; without it, memory does not grow with the rounds.
     engine : "compiled" runs the learner's own compiled steps; "python" calls `decide` and `learn` once a
         round; "auto" takes the first where it can.
-    block : rounds between two calls of `progress`.
+    block : the most rounds between two calls of `progress`.
 
     Examples
     --------
@@ -72,10 +73,13 @@ def simulate(
     >>> 0.1 < trace.error < 0.4
     True
     """
-    rounds = whole("rounds", dataset.n_rows if rounds is None else rounds, 1)
-    block = whole("block", block, 1)
+    if not isinstance(dataset, Dataset):
+        raise InputError(f"the data is a {type(dataset).__name__}; a Dataset is expected: see load and Dataset.of")
+    rounds = whole("rounds", dataset.n_rows if rounds is None else rounds, 1, 10**15)
+    longest = whole("block", block, 1)
+    block = longest if progress is None else min(longest, 256)
     stream = Stream(dataset.n_rows, order=order, seed=seed)
-    channel = FlipChannel(*rates, seed=seed)
+    channel = FlipChannel(*Rates.of(rates), seed=seed)
     room, settle = getattr(learner, "room", lambda: sys.maxsize), getattr(learner, "settle", lambda: None)
     play_block = _engine(learner, dataset, engine)
 
@@ -99,6 +103,8 @@ def simulate(
             kept.append(done)
         if progress is not None:
             progress(stop, int(total[0]))
+            pace = (time.perf_counter() - began) / stop
+            block = int(np.clip(_PROGRESS_SECONDS / pace, 1, longest))
     return Trace(
         learner=type(learner).__name__,
         params=dict(getattr(learner, "params", {})),

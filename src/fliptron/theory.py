@@ -53,7 +53,7 @@ def constants(*, n_classes: int, gamma: float, rates: tuple[float, float], publi
     >>> round(constants(n_classes=10, gamma=0.03, rates=(0.15, 0.15), published=True).A1)
     29802
     """
-    K = whole("n_classes", n_classes, 2)
+    K = whole("n_classes", n_classes, 2, 10**9)
     gamma = real("gamma", gamma, 0.0, 1.0, open_below=True)
     rho0, rho1 = rates = Rates.of(rates)
     V0, V1 = variances(rates)
@@ -84,7 +84,7 @@ def mistake_bound(
     `complexity` is D = ‖W*‖² and `hinge_loss` is R_H, the hinge loss of that W* summed over all rounds
     (0 where W* separates the data with margin 1). A bound above `rounds` says nothing.
     """
-    T, D = whole("rounds", rounds, 1), real("complexity", complexity, 0.0, open_below=True)
+    T, D = whole("rounds", rounds, 1, 10**18), real("complexity", complexity, 0.0, open_below=True)
     R = real("hinge_loss", hinge_loss, 0.0)
     A1, A2 = constants(n_classes=n_classes, gamma=gamma, rates=rates, published=published)
     return float(R + np.sqrt(A1 * D * R) + 3 * max(A1 * D, np.sqrt(A2 * D * T)) + gamma * T)
@@ -128,13 +128,13 @@ def anytime(*, n_classes: int, rates: tuple[float, float], complexity: float) ->
     """Exploration that needs no horizon: γ_t = min(½, (K²·V0·D/(12t))^(1/3)), or for V0 = 0
     γ_t = min(½, √(K·D·(1+V1)/(2t))).
 
-    Each makes the leading terms smallest when summed over t ≤ T for every T at once: with V0 > 0,
+    Each makes the leading terms of the proof, without the theorem's factor 3, smallest for every T at once: with V0 > 0
     √(D·Σ K²V0/γ_t) + Σ γ_t for γ_t = c·t^(−1/3); with V0 = 0, D·K(1+V1)/γ_T + Σ γ_t for γ_t = c·t^(−1/2).
 
     >>> anytime(n_classes=10, rates=(0.2, 0.4), complexity=12.0).at(12_500)
     0.2
     """
-    K, D = whole("n_classes", n_classes, 2), real("complexity", complexity, 0.0, open_below=True)
+    K, D = whole("n_classes", n_classes, 2, 10**9), real("complexity", complexity, 0.0, open_below=True)
     V0, V1 = variances(rates)
     if V0 > 0.0:
         return Exploration((K * K * V0 * D / 12) ** (1 / 3), power=1 / 3, cap=0.5)

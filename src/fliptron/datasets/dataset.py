@@ -48,21 +48,28 @@ class Dataset:
         Labels may be anything that sorts, unless `classes` names them and y counts from 0. Rows are
         scaled to ‖x‖ = 1 (Theorem 1 asks for ‖x‖ ≤ 1) unless `unit_norm` is off; a zero row stays zero.
         """
-        X = X if sp.issparse(X) else np.asarray(X)
         matrix = as_matrix(X)
-        n_rows, n_features = X.shape
-        if n_rows == 0:
-            raise InputError(f"{name} has no rows; at least one is expected")
+        n_rows = count_rows(matrix)
         if classes is None:
-            y = np.asarray(y)
-            if y.shape != (n_rows,):
-                raise InputError(f"y has shape {y.shape}; one label for each of the {n_rows} rows is expected")
-            found, y = np.unique(y, return_inverse=True)
-            classes = tuple(found.tolist())
-        if len(classes) < 2:
-            raise InputError(f"{name} has {len(classes)} class; at least 2 are expected")
-        labels = as_labels(y, n_rows, len(classes))
-        return cls(name, _unit_norm(matrix) if unit_norm else matrix, labels, n_features, classes, source)
+            y, classes = _number(np.asarray(y), n_rows)
+        if unit_norm:
+            matrix = _unit_norm(matrix)
+        return cls(name, matrix, y, matrix.width if isinstance(matrix, Csr) else matrix.shape[1], classes, source)
+
+    def __post_init__(self) -> None:
+        """Check once more, copy, and close to writing: compiled code trusts what is here."""
+        if self.n_rows == 0:
+            raise InputError(f"{self.name} has no rows; at least one is expected")
+        if self.n_classes < 2:
+            raise InputError(f"{self.name} has {self.n_classes} class; at least 2 are expected")
+        matrix = as_matrix(self.X, self.n_features)
+        sparse = isinstance(matrix, Csr)
+        labels = np.array(as_labels(self.y, self.n_rows, self.n_classes))
+        matrix = matrix if sparse or matrix is not self.X else np.array(matrix)
+        for array in (labels, *(matrix[:3] if sparse else (matrix,))):
+            array.flags.writeable = False
+        object.__setattr__(self, "X", matrix)
+        object.__setattr__(self, "y", labels)
 
     @property
     def n_rows(self) -> int:
@@ -90,11 +97,32 @@ class Dataset:
         return x
 
 
+def _number(y: Array, n_rows: int) -> tuple[Array, tuple[Any, ...]]:
+    """Labels as 0 … K − 1, and what they were called."""
+    if y.shape != (n_rows,):
+        raise InputError(f"y has shape {y.shape}; one label for each of the {n_rows} rows is expected")
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise InputError(f"y holds {y[~np.isfinite(y)][0]}; every row needs a label")
+    try:
+        found, numbers = np.unique(y, return_inverse=True)
+    except TypeError:
+        raise InputError("labels of different kinds cannot be sorted; numbers or words are expected") from None
+    return numbers, tuple(found.tolist())
+
+
 def _unit_norm(matrix: Matrix) -> Matrix:
+    """Rows scaled to length 1, by their largest value first, so that no square is lost or overflows."""
     if not isinstance(matrix, Csr):
-        norms = np.linalg.norm(matrix, axis=1, keepdims=True)
-        return matrix / np.where(norms > 0.0, norms, 1.0)
+        matrix = matrix / _nonzero(np.abs(matrix).max(axis=1, keepdims=True))
+        return np.asarray(matrix / _nonzero(np.linalg.norm(matrix, axis=1, keepdims=True)))
     lengths = np.diff(matrix.indptr)
     rows = np.repeat(np.arange(lengths.size), lengths)
-    norms = np.sqrt(np.bincount(rows, matrix.data**2, minlength=lengths.size))
-    return matrix._replace(data=matrix.data / np.where(norms > 0.0, norms, 1.0)[rows])
+    largest = np.zeros(lengths.size)
+    np.maximum.at(largest, rows, np.abs(matrix.data))
+    values = matrix.data / _nonzero(largest)[rows]
+    norms = np.sqrt(np.bincount(rows, values**2, minlength=lengths.size))
+    return matrix._replace(data=values / _nonzero(norms)[rows])
+
+
+def _nonzero(sizes: Array) -> Array:
+    return np.where(sizes > 0.0, sizes, 1.0)

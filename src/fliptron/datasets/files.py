@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import hashlib
 import os
-import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -60,11 +61,14 @@ def fetch(dataset: str, file: File, obtain: str) -> bytes:
             ) from None
     try:
         content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    except (OSError, EOFError, ValueError) as error:
+    except (OSError, EOFError, ValueError, zlib.error) as error:
         raise InputError(f"{path} is corrupt ({error}); delete it and try again") from None
     found = hashlib.sha256(content).hexdigest()
     if found != file.sha256:
-        raise InputError(f"{path} is corrupt: its content has SHA-256 {found[:12]}…, {file.sha256[:12]}… is expected")
+        raise InputError(
+            f"{path} is corrupt: its content has SHA-256 {found[:12]}…, {file.sha256[:12]}… is expected; "
+            "delete it and try again"
+        )
     return content
 
 
@@ -78,31 +82,32 @@ def read(path: Path) -> Content:
     """A user's own file: CSV (label last), `.npz` (X and y) or libsvm."""
     reader = READERS.get(path.suffix.lower())
     if reader is None:
-        raise InputError(f"{path} ends in {path.suffix!r}; one of {', '.join(READERS)} is expected")
+        raise InputError(f"{path} ends in {path.suffix!r}; one of {', '.join(filter(None, READERS))} is expected")
     with _refusing(path):
         return reader(path)
 
 
 def read_csv(path: Path) -> Content:
     """Numbers separated by commas, the label in the last column; a first line of names is skipped."""
-    rows: list[list[str]] = []
-    for number, line in enumerate(path.read_text().splitlines(), start=1):
-        if not line.strip():
-            continue
-        row = [cell.strip() for cell in line.split(",")]
-        if number == 1 and len(row) > 1 and not any(map(_is_number, row[:-1])):
-            continue
-        if len(row) < 2 or (rows and len(row) != len(rows[0])):
-            expected = f"{len(rows[0])}" if rows else "at least 2"
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        lines = [
+            (number, [cell.strip() for cell in row]) for number, row in enumerate(csv.reader(file), start=1) if row
+        ]
+    if lines and _is_header(lines[0][1], [row for _, row in lines[1:]]):
+        del lines[0]
+    if not lines:
+        raise InputError("the file is empty; rows of numbers with the label last are expected")
+    width = len(lines[0][1])
+    for number, row in lines:
+        if len(row) != width or width < 2:
+            expected = f"{width}" if width > 1 else "at least 2"
             raise InputError(f"line {number} has {len(row)} values; {expected} are expected")
         bad = next((cell for cell in row[:-1] if not _is_number(cell)), None)
         if bad is not None:
             raise InputError(f"line {number} holds {bad!r}; every value but the label must be a number")
-        rows.append(row)
-    if not rows:
-        raise InputError("the file is empty; rows of numbers with the label last are expected")
-    X = np.array([row[:-1] for row in rows], dtype=np.float64)
-    return X, _labels([row[-1] for row in rows])
+        if not row[-1]:
+            raise InputError(f"line {number} has no label")
+    return np.array([row[:-1] for _, row in lines], dtype=np.float64), _labels([row[-1] for _, row in lines])
 
 
 def read_npz(path: Path) -> Content:
@@ -112,6 +117,8 @@ def read_npz(path: Path) -> Content:
         if {"X", "y"} <= names:
             return file["X"], file["y"]
         if {"data", "indices", "indptr", "shape", "y"} <= names:
+            if "format" in names and file["format"].item() not in (b"csr", "csr"):
+                raise InputError(f"the file holds a {file['format'].item()!r} matrix; b'csr' is expected")
             return sp.csr_array((file["data"], file["indices"], file["indptr"]), shape=file["shape"]), file["y"]
     raise InputError(f"the file holds {sorted(names)}; arrays X and y (or y and a CSR matrix's) are expected")
 
@@ -129,6 +136,8 @@ READERS: dict[str, Callable[[Path], Content]] = {
     ".svm": read_svmlight,
     ".libsvm": read_svmlight,
     ".svmlight": read_svmlight,
+    ".txt": read_svmlight,
+    "": read_svmlight,
 }
 
 
@@ -141,8 +150,8 @@ def _refusing(path: Path) -> Iterator[None]:
         raise InputError(f"{path}: {error}") from None
     except FileNotFoundError:
         raise InputError(f"{path} does not exist") from None
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise InputError(f"{path} cannot be read ({error})") from None
+    except Exception as error:  # whatever a damaged or foreign file can raise
+        raise InputError(f"{path} cannot be read ({' '.join(str(error).split())})") from None
 
 
 def _is_number(cell: str) -> bool:
@@ -153,12 +162,19 @@ def _is_number(cell: str) -> bool:
     return True
 
 
+def _is_header(first: list[str], rest: list[list[str]]) -> bool:
+    """Names instead of numbers; or, above labels that are numbers, a label that is none."""
+    if len(first) > 1 and not all(map(_is_number, first[:-1])):
+        return not any(map(_is_number, first[:-1]))
+    return not _is_number(first[-1]) and bool(rest) and all(_is_number(row[-1]) for row in rest)
+
+
 def _labels(cells: list[str]) -> Array:
-    """Whole numbers where all are, the words themselves otherwise."""
-    try:
-        return np.array([int(cell) for cell in cells])
-    except ValueError:
+    """Numbers where all are, whole where they can be; the words themselves otherwise."""
+    if not all(map(_is_number, cells)):
         return np.array(cells)
+    numbers = np.array(cells, dtype=np.float64)
+    return numbers.astype(np.int64) if (numbers == np.floor(numbers)).all() else numbers
 
 
 def _or(paths: list[Path]) -> str:

@@ -10,6 +10,8 @@ from fliptron.arrays import Array, whole
 CLASSES, FEATURES = 9, 400
 _CLASS_BITS = 120  # the first coordinates, which tell the class; the other 280 are noise
 
+_CHUNK = 10_000  # rows drawn at a time
+
 
 def synsep(n_rows: int = 100_000, *, seed: int = 0, label_noise: float = 0.0) -> tuple[sp.csr_array, Array]:
     """Nine classes of binary vectors in 400 dimensions, linearly separable.
@@ -43,4 +45,8 @@ def synsep(n_rows: int = 100_000, *, seed: int = 0, label_noise: float = 0.0) ->
 
 def _choose(random: np.random.Generator, times: int, among: int, size: int) -> Array:
     """`size` distinct numbers below `among`, again for each of `times` rows."""
-    return np.argpartition(random.random((times, among)), size - 1, axis=1)[:, :size]
+    chunks = [
+        np.argpartition(random.random((min(_CHUNK, times - start), among)), size - 1, axis=1)[:, :size]
+        for start in range(0, times, _CHUNK)
+    ]
+    return np.concatenate(chunks) if chunks else np.empty((0, size), dtype=np.int64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -47,6 +47,7 @@ class Comparison:
 
     def rows(self) -> list[dict[str, Any]]:
         """One row a learner: mean errors with 95 % intervals over seeds, speed, settings."""
+        checksum = self.dataset.checksum
         return [
             {
                 "learner": name,
@@ -59,7 +60,7 @@ class Comparison:
                 "order": self.order,
                 "seeds": [run.seed for run in runs],
                 "params": {key: value for key, value in runs[0].params.items() if key != "seed"},
-                "data_sha256": self.dataset.checksum,
+                "data_sha256": checksum,
                 "version": fliptron.__version__,
             }
             for name, runs in self.finished.items()
@@ -91,7 +92,8 @@ def compare(
     Runs share one process: the compiled loop lets go of Python's lock, so threads fill the cores and
     share the data. The numbers do not depend on `jobs`.
     """
-    seeds = [whole("seed", seed, 0) for seed in seeds]
+    whole("seeds", len(seeds), 0, 10**6)
+    seeds = [whole("seed", seed, 0, 2**63 - 1) for seed in seeds]
     if not names or not seeds:
         raise InputError("no run is asked for; at least one learner and one seed are expected")
     result = Comparison(dataset, Rates.of(rates), whole("rounds", rounds, 1), order, seeds)
@@ -107,26 +109,27 @@ def compare(
         learner = build(name, dataset, rates=rates, seed=seed, gamma=gamma)
         return simulate(learner, dataset, rates=rates, rounds=rounds, seed=seed, order=order, progress=progress)
 
-    for name in names:  # refuses what cannot run, and compiles, before any clock starts
-        result.traces[name] = []
-        learner = build(name, dataset, rates=rates, seed=0, gamma=gamma)
-        simulate(learner, dataset, rates=rates, rounds=1, order=order)
-
-    with ThreadPoolExecutor(whole("jobs", jobs or os.cpu_count() or 1, 1)) as pool:
-        runs: dict[Future[Trace], str] = {
-            pool.submit(run, name, seed, result.rounds): name for name in names for seed in seeds
-        }
-        waiting = set(runs)
+    learners = {name: build(name, dataset, rates=rates, seed=0, gamma=gamma) for name in names}
+    result.traces.update({name: [] for name in learners})
+    runs: dict[Future[Trace], str] = {}
+    with ThreadPoolExecutor(os.cpu_count() if jobs is None else whole("jobs", jobs, 1, 10_000)) as pool:
         try:
+            for learner in learners.values():  # compiles, before any clock starts
+                simulate(learner, dataset, rates=rates, rounds=1, order=order)
+            runs = {pool.submit(run, name, seed, result.rounds): name for name in learners for seed in seeds}
+            waiting = set(runs)
             while waiting:
-                done, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
+                done, waiting = wait(waiting, timeout=0.2, return_when=FIRST_EXCEPTION)
                 for future in done:
-                    result.traces[runs[future]].append(future.result())
-        except BaseException as error:
+                    future.result()  # raises what went wrong
+        except KeyboardInterrupt:
+            pass
+        finally:
             stop.set()
             pool.shutdown(cancel_futures=True)
-            if not isinstance(error, KeyboardInterrupt):
-                raise
+    for future, name in runs.items():
+        if not future.cancelled() and future.exception() is None:
+            result.traces[name].append(future.result())
     for traces in result.traces.values():
         traces.sort(key=lambda trace: trace.seed)
     return result

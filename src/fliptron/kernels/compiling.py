@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
         config: Any = numba.config
         usual, config.CACHE_DIR = config.CACHE_DIR, _FOLDER
         try:
-            return numba.njit(cache=True, **options)(function)
+            return numba.njit(cache=bool(_FOLDER), **options)(function)
         finally:
             config.CACHE_DIR = usual
 
@@ -47,19 +48,31 @@ def entry(function: Any, *example: Any) -> Callable[..., Any]:
     return function.overloads[signature].entry_point  # type: ignore[no-any-return]
 
 
-def _cache_folder(keep: int = 4) -> str:
-    """A folder for this very source: Numba notices an edit only in the file of the function it looks up,
-    and would go on using an old copy of a step from another. The oldest folders are removed."""
+def _cache_folder(keep: int = 8) -> str:
+    """A folder for this very source, or nothing where none can be written.
+
+    Numba notices an edit only in the file of the function it looks up, and would go on using an old copy of a
+    step from another. The folders longest unused are removed.
+    """
     package = Path(__file__).parents[1]
     digest = hashlib.sha256(numba.__version__.encode())
     for path in sorted(package.rglob("*.py")):
         digest.update(path.read_bytes())
     base = Path(os.environ.get("NUMBA_CACHE_DIR") or platformdirs.user_cache_dir("fliptron"), "compiled")
     folder = base / digest.hexdigest()[:16]
-    if not folder.exists() and base.exists():
-        newest_first = sorted(base.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
-        for old in newest_first[keep - 1 :]:
-            shutil.rmtree(old, ignore_errors=True)
+    try:
+        new = not folder.exists()
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            os.utime(folder)
+        if new:
+            latest_first = sorted(base.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
+            for old in latest_first[keep:]:
+                shutil.rmtree(old, ignore_errors=True)
+    except FileNotFoundError:  # another process tidied up at the same moment
+        pass
+    except OSError:  # nowhere to write: compile anew in every process
+        return ""
     return str(folder)
 
 

@@ -107,7 +107,7 @@ def flip(correct, u, rho0, rho1):
     return u >= rho1 if correct else u < rho0
 
 
-NOT_FINITE, BAD_DECISION, BAD_FEEDBACK = 1, 2, 3
+NOT_FINITE, BAD_DECISION, BAD_FEEDBACK, NOT_NUMBERS = 1, 2, 3, 4
 
 
 @compiled(**STEP)
@@ -120,15 +120,20 @@ def decide_one(state, x, schedule, key, t):
 
 @compiled(**STEP)
 def learn_one(state, x, label, greedy, probability, feedback, n_feedback):
-    """Learn from one round. What is wrong with it, if anything; then nothing has changed."""
+    """Learn from one round. What is wrong with it, if anything; then nothing has changed.
+
+    Labels and feedback come as floats, so that a fraction is seen and not cut off.
+    """
     K = state.W.shape[0]
-    if not (0 <= label < K and 0 <= greedy < K and 0.0 < probability <= 1.0):
+    if not (0.0 <= label < K and 0.0 <= greedy < K and 0.0 < probability <= 1.0):
         return BAD_DECISION
-    if not (feedback == int(feedback) and 0.0 <= feedback < n_feedback):
+    if label != int(label) or greedy != int(greedy):
+        return BAD_DECISION
+    if not (0.0 <= feedback < n_feedback and feedback == int(feedback)):
         return BAD_FEEDBACK
     if not isfinite(square(x)):
         return NOT_FINITE
-    learn(state, x, label, greedy, probability, int(feedback))
+    learn(state, x, int(label), int(greedy), probability, int(feedback))
     return 0
 
 
@@ -195,4 +200,4 @@ OneRound = tuple[Step, Step]
 
 def one_round(state: Any, x: Any, schedule: Any, key: Any) -> OneRound:
     """`decide_one` and `learn_one`, compiled for a state and a row of these types."""
-    return entry(decide_one, state, x, schedule, key, 0), entry(learn_one, state, x, 0, 0, 1.0, 1.0, 2)
+    return entry(decide_one, state, x, schedule, key, 0), entry(learn_one, state, x, 0.0, 0.0, 1.0, 1.0, 2)

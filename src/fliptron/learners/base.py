@@ -6,7 +6,6 @@ import io
 import json
 import os
 import sys
-import zipfile
 from abc import ABC, abstractmethod
 from inspect import signature
 from pathlib import Path
@@ -44,6 +43,7 @@ class Learner(ABC):
         self.n_features = whole("n_features", n_features, 1)
         self.exploration = Exploration.of(gamma, positive=positive)
         self.seed = whole("seed", seed, 0, 2**63 - 1)
+        check_memory("a weight for every class and feature", self.n_classes * self.n_features, "fewer of either")
         self.rounds = 0
         """How many decisions have been made."""
         self.state = self._start(np.zeros((self.n_classes, self.n_features)), np.zeros(self.n_classes))
@@ -78,7 +78,7 @@ class Learner(ABC):
     def decide(self, x: Any) -> Decision:
         """Choose a label for one example: a dense vector of d numbers, or one sparse row."""
         if not (type(x) is ndarray and x.dtype is FLOAT64 and x.shape == self._shape and x.flags.c_contiguous):
-            x = as_row(x, self.n_features)  # what is right already skips the call
+            x = as_row(x, self._shape[0])  # what is right already skips the call
         decide, _ = self._steps.get(type(x)) or self._compile(x)
         played = decide(self.state, x, self.schedule, self.key, self.rounds)
         self.rounds += 1
@@ -87,10 +87,13 @@ class Learner(ABC):
     def learn(self, x: Any, decision: Decision, feedback: int) -> None:
         """Learn from the bit that came back for `decision` on `x`, now or much later, in any order."""
         if not (type(x) is ndarray and x.dtype is FLOAT64 and x.shape == self._shape and x.flags.c_contiguous):
-            x = as_row(x, self.n_features)
-        label, greedy, probability = decision
+            x = as_row(x, self._shape[0])
         _, learn = self._steps.get(type(x)) or self._compile(x)
-        wrong = learn(self.state, x, label, greedy, probability, feedback, self._n_feedback)
+        try:
+            label, greedy, probability = decision
+            wrong = learn(self.state, x, label, greedy, probability, feedback, self._n_feedback)
+        except (TypeError, ValueError, OverflowError):
+            raise self._refusal(loop.NOT_NUMBERS, decision, feedback) from None
         if wrong:
             raise self._refusal(wrong, decision, feedback)
 
@@ -120,7 +123,7 @@ class Learner(ABC):
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read what `save` wrote; the learner goes on as if it had never stopped."""
         about, arrays = _read(Path(path))
-        kind = _KINDS.get(about["learner"])
+        kind = _KINDS.get(str(about["learner"]))
         if kind is None or not issubclass(kind, cls):
             raise InputError(f"{path} holds a {about['learner']}; a {cls.__name__} is expected")
         try:
@@ -156,6 +159,8 @@ class Learner(ABC):
         return {name: a for name, a in fields.items() if isinstance(a, np.ndarray) and name not in loop.SCRATCH}
 
     def _refusal(self, wrong: int, decision: Decision, feedback: Any) -> InputError:
+        if wrong == loop.NOT_NUMBERS:
+            return InputError(f"decision {decision!r} and feedback {feedback!r}: four numbers are expected")
         if wrong == loop.BAD_DECISION:
             allowed = f"labels from 0 to {self.n_classes - 1} and a probability above 0 and at most 1 are expected"
             return InputError(f"{decision} cannot be learnt from; {allowed}")
@@ -176,7 +181,7 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
         about = json.loads(str(arrays.pop("about")))
     except FileNotFoundError:
         raise InputError(f"{path} does not exist") from None
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+    except Exception as error:  # whatever a damaged or foreign file can raise
         raise InputError(f"{path} is not a saved learner ({error})") from None
     if (
         not isinstance(about, dict)

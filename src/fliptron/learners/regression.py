@@ -20,7 +20,7 @@ from fliptron.learners.base import Learner, check_memory
 def least_squares(W, inverse, r, x, target, u):
     """Recursive least squares for label r: A_r += xxᵀ, w_r = A_r⁻¹ Σ target·x."""
     apply(inverse[r], x, u)
-    scale = 1.0 / (1.0 + pick(u, x))
+    scale = 1.0 / (1.0 + max(pick(u, x), 0.0))  # rounding must not make it negative
     step = (target - dot(W, r, x)) * scale
     for i in range(u.shape[0]):
         W[r, i] += step * u[i]
@@ -178,8 +178,8 @@ def gradient(state, x, label, greedy, probability, feedback):
     for j in range(size(x)):
         i = index(x, j)
         g = error * value(x, j)
-        if g != 0.0:
-            state.squares[label, i] += g * g
+        state.squares[label, i] += g * g
+        if state.squares[label, i] > 0.0:
             state.W[label, i] -= state.step * g / sqrt(state.squares[label, i])
 
 

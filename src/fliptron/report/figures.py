@@ -13,7 +13,7 @@ from fliptron.arrays import Array
 from fliptron.experiments.comparison import Comparison, interval
 
 # Okabe & Ito's palette, distinct to colour-blind readers; line style repeats the distinction in print:
-# dotted sees the truth, solid pays importance weights, dashed regresses the bit.
+# dotted sees the truth, solid is the paper's company, dashed regresses the bit.
 _LINES = {
     "Perceptron": ("#000000", ":"),
     "Banditron": ("#D55E00", "-"),

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import os
-import tempfile
 from pathlib import Path
 
 import matplotlib as mpl
@@ -19,33 +18,34 @@ from fliptron.report.figures import error_curves, style
 from fliptron.report.page import report_page
 
 
-def open_folder(path: str | os.PathLike[str]) -> Path:
-    """Make the folder and see that it can be written, before any work is done."""
+def writable_folder(path: str | os.PathLike[str]) -> Path:
+    """See that a folder can be written or made, before any work is done; nothing is made yet."""
     folder = Path(path)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise InputError(
-            f"--out {folder} cannot be written ({error.strerror}); a writable folder is expected"
-        ) from None
+    there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        why = "it is not a folder" if not there.is_dir() else "permission denied"
+        raise InputError(f"--out {folder} cannot be written ({there}: {why}); a writable folder is expected")
     return folder
 
 
 def write_report(comparison: Comparison, folder: Path, command: str) -> Path:
     """Write results.json, curves.csv, errors.png, errors.svg and report.html; the path of the last."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder} cannot be made ({error.strerror})") from None
+    rows = comparison.rows()
     with mpl.rc_context(style()):
         figure = error_curves(comparison)
         svg, png = io.StringIO(), io.BytesIO()
         figure.savefig(svg, format="svg", metadata={"Date": None})
         figure.savefig(png, format="png", dpi=200)
-    write_whole(folder / "results.json", json.dumps(comparison.rows(), indent=2))
+    write_whole(folder / "results.json", json.dumps(rows, indent=2))
     write_whole(folder / "curves.csv", _curves(comparison))
     write_whole(folder / "errors.svg", svg.getvalue())
     write_whole(folder / "errors.png", png.getvalue())
     page = folder / "report.html"
-    write_whole(page, report_page(comparison, svg.getvalue(), command))
+    write_whole(page, report_page(comparison, rows, svg.getvalue(), command))
     return page
 
 

@@ -18,9 +18,8 @@ code { background: #f4f4f4; padding: .1rem .3rem; overflow-wrap: anywhere; }
 """
 
 
-def report_page(comparison: Comparison, svg: str, command: str) -> str:
+def report_page(comparison: Comparison, rows: list[dict[str, Any]], svg: str, command: str) -> str:
     """Table, picture, settings and the command that made them."""
-    rows = comparison.rows()
     rho0, rho1 = comparison.rates
     data = comparison.dataset
     cut = (
@@ -30,11 +29,11 @@ def report_page(comparison: Comparison, svg: str, command: str) -> str:
     )
     settings = {
         "data": f"{data.name} ({data.n_rows:,} × {data.n_features}, {data.n_classes} classes; {data.source})",
-        "data SHA-256": data.checksum,
+        "data SHA-256": rows[0]["data_sha256"],
         "channel": f"ρ0 = {rho0:g} (wrong told as right), ρ1 = {rho1:g} (right told as wrong)",
         "rounds": f"{comparison.rounds:,}, order: {comparison.order}",
         "seeds": ", ".join(map(str, comparison.seeds)),
-        "version": rows[0]["version"] if rows else "",
+        "version": rows[0]["version"],
         "command": command,
     }
     return f"""<!doctype html>
