@@ -1,6 +1,7 @@
 """Fliptron: learn from right-or-wrong bits that are sometimes flipped."""
 
 from fliptron.arrays import InputError
+from fliptron.audit import audit
 from fliptron.channel import FlipChannel
 from fliptron.datasets import Dataset, load
 from fliptron.exploration import Exploration
@@ -17,6 +18,7 @@ from fliptron.learners import (
     Perceptron,
     RidgeRegression,
 )
+from fliptron.logs import read_log, write_log
 from fliptron.noise import Estimate, Plateaus
 from fliptron.rounds import Decision, Rates, RoundLog, Trace
 from fliptron.simulate import simulate
@@ -47,6 +49,9 @@ __all__ = [
     "RoundLog",
     "Stream",
     "Trace",
+    "audit",
     "load",
+    "read_log",
     "simulate",
+    "write_log",
 ]

@@ -18,10 +18,13 @@ from rich.text import Text
 import fliptron
 from fliptron import theory
 from fliptron.arrays import InputError
+from fliptron.audit import audit
 from fliptron.datasets import REGISTRY, load
 from fliptron.experiments.comparison import Comparison, compare
-from fliptron.experiments.roster import DEFAULT, ROSTER
-from fliptron.report import writable_folder, write_report
+from fliptron.experiments.roster import DEFAULT, ROSTER, SLOW
+from fliptron.logs import read_log
+from fliptron.noise import Estimate
+from fliptron.report import make_folder, writable_folder, write_noise, write_report
 from fliptron.report.page import plus_minus
 from fliptron.stream import Order
 
@@ -101,7 +104,7 @@ def main() -> None:
     multiple=True,
     metavar="NAME",
     type=click.Choice(list(ROSTER), case_sensitive=False),
-    help=f"A learner to run; repeat for more: {', '.join(ROSTER)}. Default: all but SOBA-full.",
+    help=f"A learner to run; repeat for more: {', '.join(ROSTER)}. Default: all but {' and '.join(SLOW)}.",
 )
 @RATES
 @click.option("--rounds", type=Whole(), default=100_000, show_default=True, help="Rounds a run (1e6 is understood).")
@@ -129,6 +132,7 @@ def main() -> None:
 @click.option("--rows", type=Whole(), help="Size of a synthetic data set (default 100,000).")
 @click.option("--jobs", type=Whole(), help="Threads; the numbers do not depend on it. Default: one a core.")
 @click.option("--out", default="fliptron-out", show_default=True, help="Folder for table, curves, pictures and report.")
+@click.option("--log", "keep_logs", is_flag=True, help="Write every round to OUT/logs, one Parquet file a run.")
 @click.option("--json", "as_json", is_flag=True, help="Print rows as JSON instead of a table.")
 def run(
     *,
@@ -144,6 +148,7 @@ def run(
     rows: int | None,
     jobs: int | None,
     out: str,
+    keep_logs: bool,
     as_json: bool,
 ) -> None:
     """Compare learners on one data set and one noise setting.
@@ -170,6 +175,7 @@ def run(
             gamma=gamma,
             jobs=jobs,
             watch=watcher,
+            logs=make_folder(folder / "logs") if keep_logs else None,
         )
     kept = sum(map(len, result.traces.values()))
     if result.interrupted:
@@ -180,9 +186,76 @@ def run(
             click.echo(json.dumps(result.rows(), indent=2))
         else:
             Console().print(_table(result))
+            if any("rates_mean" in row for row in result.rows()):
+                Console().print(_rates_table(result))
             click.echo(f"Picture: {folder / 'errors.png'}\nReport:  {page}")
     if result.interrupted:
         raise SystemExit(INTERRUPTED)
+
+
+@main.command()
+@click.argument("log", metavar="LOG")
+@click.option("--classes", type=Whole(), help="K, how many labels there are. Default: the largest seen plus one.")
+@click.option("--window", type=Whole(), default=5000, show_default=True, help="Rounds over which margins are ranked.")
+@click.option("--half-life", type=float, help="Rounds after which a bit counts half, if the noise drifts.")
+@click.option("--out", default="fliptron-out", show_default=True, help="Folder for the picture.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def estimate(*, log: str, classes: int | None, window: int, half_life: float | None, out: str, as_json: bool) -> None:
+    """How noisy are the bits of a log, and how accurate is the policy behind them?
+
+    LOG is a .csv or .parquet file, one row a round in the order they were played, with columns label, greedy (the
+    label thought best), probability (of the label played) and bit, and either margin (the lead of the greedy label's
+    score) or the examples as x0, x1, … `fliptron run --log` writes such files.
+
+    \b
+    Example:
+      fliptron run --learner LeastMeanSquares --gamma 0.05 --seeds 1 --log
+      fliptron estimate fliptron-out/logs/LeastMeanSquares-0.parquet
+    """
+    folder = writable_folder(out)
+    found = audit(read_log(log), n_classes=classes, window=window, half_life=half_life)
+    picture = write_noise(found, folder)
+    if as_json:
+        click.echo(json.dumps(_estimate_json(found) | {"picture": str(picture)}, indent=2))
+        return
+    table = Table(box=None, header_style="bold")
+    for column in ("", "estimate", "95 % interval"):
+        table.add_column(column, justify="left" if not column else "right")
+    for name, value in _estimated(found).items():
+        low, high = found.intervals[name]
+        table.add_row(_MEANING[name], "–" if value is None else f"{value:.4f}", f"{low:.4f} to {high:.4f}")
+    Console().print(table)
+    click.echo(f"\nVerdict: {found.verdict}. {found.reason[0].upper()}{found.reason[1:]}.")
+    click.echo(f"{found.details['rounds']:,} rounds, {found.details['explored']:,.0f} of them explored.")
+    click.echo(f"Picture: {picture}")
+
+
+_MEANING = {
+    "rho0": "rho0, wrong told as right",
+    "rho1": "rho1, right told as wrong",
+    "beta": "beta = 1 - rho0 - rho1",
+    "accuracy": "true accuracy of what was played",
+    "greedy_accuracy": "true accuracy of the greedy label",
+}
+
+
+def _estimated(found: Estimate) -> dict[str, float | None]:
+    known = found.verdict != "not identified"
+    rates = {"rho0": found.rates.rho0, "rho1": found.rates.rho1, "beta": found.beta}
+    return {name: value if known else None for name, value in rates.items()} | {
+        "accuracy": found.accuracy,
+        "greedy_accuracy": found.greedy_accuracy,
+    }
+
+
+def _estimate_json(found: Estimate) -> dict[str, Any]:
+    return {
+        **_estimated(found),
+        "intervals": dict(found.intervals),
+        "verdict": found.verdict,
+        "reason": found.reason,
+        **found.details,
+    }
 
 
 @main.command()
@@ -337,6 +410,19 @@ class RateColumn(ProgressColumn):
         """The speed so far."""
         speed = task.finished_speed or task.speed
         return Text("" if speed is None else f"{speed / 1e6:.2f} M rounds/s", style="dim")
+
+
+def _rates_table(result: Comparison) -> Table:
+    table = Table(title="Flip rates", title_justify="left", box=None, header_style="bold")
+    table.add_column("")
+    for column in ("rho0", "rho1"):
+        table.add_column(column, justify="right")
+    table.add_row("true", *(f"{rate:.4f}" for rate in result.rates))
+    for row in result.rows():
+        if "rates_mean" in row:
+            halves = row["rates_ci95"] or (None, None)
+            table.add_row(row["learner"], *map(plus_minus, row["rates_mean"], halves))
+    return table
 
 
 def _cell(value: Any) -> str:

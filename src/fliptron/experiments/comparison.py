@@ -6,7 +6,8 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import fliptron
 from fliptron.arrays import Array, InputError, whole
 from fliptron.datasets import Dataset
 from fliptron.experiments.roster import build
+from fliptron.logs import write_log
 from fliptron.rounds import Rates, Trace
 from fliptron.simulate import simulate
 from fliptron.stream import Order
@@ -59,12 +61,22 @@ class Comparison:
                 "rounds": self.rounds,
                 "order": self.order,
                 "seeds": [run.seed for run in runs],
+                **_rates_found(runs),
                 "params": {key: value for key, value in runs[0].params.items() if key != "seed"},
                 "data_sha256": checksum,
                 "version": fliptron.__version__,
             }
             for name, runs in self.finished.items()
         ]
+
+
+def _rates_found(runs: list[Trace]) -> dict[str, Any]:
+    """The last rates that a learner with an estimator found, over seeds."""
+    last = np.array([run.estimates[-1][1].rates for run in runs if run.estimates])
+    if not last.size:
+        return {}
+    mean, half = interval(last)
+    return {"rates_mean": mean.tolist(), "rates_ci95": None if half is None else half.tolist()}
 
 
 def interval(values: Array) -> tuple[Array, Array | None]:
@@ -86,11 +98,12 @@ def compare(
     gamma: Any = None,
     jobs: int | None = None,
     watch: Watch | None = None,
+    logs: Path | None = None,
 ) -> Comparison:
     """Run every learner with every seed. An interrupt (Ctrl-C) keeps the runs that had finished.
 
     Runs share one process: the compiled loop lets go of Python's lock, so threads fill the cores and
-    share the data. The numbers do not depend on `jobs`.
+    share the data. The numbers do not depend on `jobs`. With `logs`, each run leaves its rounds in that folder.
     """
     whole("seeds", len(seeds), 0, 10**6)
     seeds = [whole("seed", seed, 0, 2**63 - 1) for seed in seeds]
@@ -107,7 +120,20 @@ def compare(
                 watch(name, seed, done, mistakes)
 
         learner = build(name, dataset, rates=rates, seed=seed, gamma=gamma)
-        return simulate(learner, dataset, rates=rates, rounds=rounds, seed=seed, order=order, progress=progress)
+        trace = simulate(
+            learner,
+            dataset,
+            rates=rates,
+            rounds=rounds,
+            seed=seed,
+            order=order,
+            log=logs is not None,
+            progress=progress,
+        )
+        if logs is None or trace.log is None:
+            return trace
+        write_log(logs / f"{name}-{seed}.parquet", trace.log)
+        return replace(trace, log=None)
 
     learners = {name: build(name, dataset, rates=rates, seed=0, gamma=gamma) for name in names}
     result.traces.update({name: [] for name in learners})

@@ -145,6 +145,17 @@ def score_all(state, X, out):
 
 
 @compiled(nogil=True)
+def replay(state, X, label, greedy, probability, bit, best, margin):
+    """Learn from rounds that others played; `best` and `margin` get what was held before each bit."""
+    for i in range(label.shape[0]):
+        x = row(X, i)
+        score(state, x, state.scores)
+        best[i] = argmax(state.scores, -1)
+        margin[i] = lead(state.scores, best[i])
+        learn(state, x, label[i], greedy[i], probability[i], bit[i])
+
+
+@compiled(nogil=True)
 def play(
     state,
     X,

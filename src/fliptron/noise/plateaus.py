@@ -16,6 +16,10 @@ a and b are pooled over all rounds, weighted by 1/P where the probabilities vary
 largest margin: nested shares of each window, the widest that is not below a narrower one by more than chance
 allows (Lepski's rule), in the later half of the rounds, when the learner knows most. If even the surest rounds
 are sometimes wrong, s falls short of 1 − ρ1: the noise is then over-stated, which harms RCNBF least.
+
+No data can tell a channel's ρ1 from labels that are random even where the learner is surest; what the data can tell
+is whether s is level, in margin and in time. Where it still rises, or where little is known, the verdict says so and
+the intervals reach as far as m alone allows: β ≤ min{K·m, (1 − m)·K/(K − 1)}.
 """
 
 from __future__ import annotations
@@ -35,11 +39,14 @@ SHARES = (0.02, 0.05, 0.1, 0.2)
 BANDS = (*SHARES, 0.4, 0.6, 0.8, 1.0)
 """The same and wider ones: bands of the curve of mean bit against margin."""
 
+_NAMES = ("rho0", "rho1", "beta", "accuracy", "greedy_accuracy")
 _LEPSKI = 2.5
+_RISE = 2.0
 _LEAST = 30  # rounds a mean needs before it counts
 _EPOCHS = 64
-_GREEDY, _OTHER, _ALL = len(BANDS), len(BANDS) + 1, len(BANDS) + 2
-_CELLS = len(BANDS) + 3
+# Cells: the label held best by band, the other labels by band, then greedy, not greedy, all.
+_GREEDY, _OTHER, _ALL = 2 * len(BANDS), 2 * len(BANDS) + 1, 2 * len(BANDS) + 2
+_CELLS = 2 * len(BANDS) + 3
 
 
 class Mean(NamedTuple):
@@ -117,9 +124,10 @@ class Plateaus:
         if self.half_life:
             fade = 0.5 ** (window.rounds / self.half_life)
             cells *= np.array([fade, fade, fade**2])
-        _count(cells, band[taken], np.ones(int(taken.sum())), window.bit[taken])
+        once = np.ones(window.rounds)
+        _count(cells, np.where(taken, band, band + len(BANDS)), once, window.bit)
         _count(cells, np.where(greedy, _GREEDY, _OTHER), share, window.bit)
-        _count(cells, np.full(window.rounds, _ALL), np.ones(window.rounds), window.bit)
+        _count(cells, np.full(window.rounds, _ALL), once, window.bit)
         self.absorbed += 1.0
 
     def arrays(self) -> dict[str, Array]:
@@ -139,40 +147,41 @@ class Plateaus:
             whole_one._pending, whole_one._waiting = [], 0
             whole_one.absorb(_join(self._pending))
             return whole_one.estimate()
-        pooled = self.memory.sum(axis=0)
-        last = max(int(np.log2(self.absorbed[0])) if self.absorbed[0] else 0, 0)
-        late = self.memory[max(last - 1, 0) :].sum(axis=0)
+        last = int(np.log2(self.absorbed[0])) if self.absorbed[0] and not self.half_life else 0
+        pooled, late = self.memory.sum(axis=0), self.memory[max(last - 1, 0) :].sum(axis=0)
         greedy, other, played = _mean(pooled[_GREEDY]), _mean(pooled[_OTHER]), _mean(pooled[_ALL])
-        nested = [_mean(cell) for cell in np.cumsum(late[: len(SHARES)], axis=0)]
+        nested = _nested(late)
         chosen = _widest(nested)
         sure = nested[chosen]
         details = {
-            "rounds": int(pooled[_ALL, 0]),
+            "rounds": round(played.rounds),
             "explored": other.rounds,
             "confident": sure.rounds,
             "confident_share": SHARES[chosen],
             "mean_bit": played.value,
             "curve": self._curve(late),
         }
-        bounds = self._bounds(greedy, other)
+        widest = self._widest_intervals(greedy, other, played)
         lacking = _lacking(greedy, other, sure)
         if lacking:
-            m = (greedy.value + (self.n_classes - 1) * other.value) / self.n_classes if other.rounds else played.value
-            return Estimate(possible(m, 1 - m), "not identified", lacking, beta_bounds=bounds, details=details)
-        means = (sure, greedy, other, played)
-        values, errors = _propagate(self._solve, means)
-        names = ("rho0", "rho1", "beta", "accuracy", "greedy_accuracy")
-        low, high = np.clip(values - Z95 * errors, 0, 1), np.clip(values + Z95 * errors, 0, 1)
-        intervals: dict[str, Interval] = {n: (float(a), float(b)) for n, a, b in zip(names, low, high, strict=True)}
-        verdict, reason = _judge(values[2], errors, SHARES[chosen], nested, chosen)
+            rates = possible(*(sum(widest[name]) / 2 for name in ("rho0", "rho1")))
+            return Estimate(rates, "not identified", lacking, widest, details=details)
+        values, errors = _propagate(self._solve, (sure, greedy, other, played))
+        verdict, reason = _judge(values, errors, SHARES[chosen], self._rise(last))
+        intervals: dict[str, Interval] = {}
+        for name, value, error in zip(_NAMES, values, errors, strict=True):
+            low, high = value - Z95 * error, value + Z95 * error
+            if verdict != "identified":  # what the anchor does not hold, only m does
+                low, high = min(low, widest[name][0]), max(high, widest[name][1] if name == "beta" else high)
+            intervals[name] = float(np.clip(low, 0, 1)), float(np.clip(high, 0, 1))
+        known = verdict != "not identified"
         return Estimate(
             rates=possible(values[0], values[1]),
             verdict=verdict,
             reason=reason,
-            intervals=intervals,
-            beta_bounds=(min(max(float(values[2] - Z95 * errors[2]), 0.0), bounds[1]), bounds[1]),
-            accuracy=float(np.clip(values[3], 0, 1)),
-            greedy_accuracy=float(np.clip(values[4], 0, 1)),
+            intervals=intervals if known else widest,
+            accuracy=float(np.clip(values[3], 0, 1)) if known else None,
+            greedy_accuracy=float(np.clip(values[4], 0, 1)) if known else None,
             details=details,
         )
 
@@ -183,32 +192,50 @@ class Plateaus:
         scale = beta if abs(beta) > 1e-9 else 1e-9
         return np.array([rho0, 1 - sure, beta, (played - rho0) / scale, (greedy - rho0) / scale])
 
-    def _bounds(self, greedy: Mean, other: Mean) -> Interval:
-        """All that m says of β: ρ0 = m − β/K ≥ 0 and ρ1 = 1 − m − β(K−1)/K ≥ 0."""
-        if not other.rounds or not greedy.rounds:
-            return 0.0, 1.0
+    def _widest_intervals(self, greedy: Mean, other: Mean, played: Mean) -> dict[str, Interval]:
+        """All that m says: ρ0 = m − β/K ≥ 0 and ρ1 = 1 − m − β(K−1)/K ≥ 0, for every β they allow."""
         K = self.n_classes
+        if not other.rounds or not greedy.rounds:
+            return dict.fromkeys(_NAMES, (0.0, 1.0))
         m = greedy.value / K + other.value * (K - 1) / K
         slack = Z95 * float(np.sqrt(greedy.variance / K**2 + other.variance * ((K - 1) / K) ** 2))
-        return 0.0, float(np.clip(min(K * (m + slack), (1 - m + slack) * K / (K - 1)), 0.0, 1.0))
+        most = float(np.clip(min(K * (m + slack), (1 - m + slack) * K / (K - 1)), 0.0, 1.0))
+        rho0 = (m - slack - most / K, m + slack)
+        rho1 = (1 - m - slack - most * (K - 1) / K, 1 - m + slack)
+        # The least accuracy is that of the least noise; an accuracy of 1 is always possible.
+        least = [(mean.value - (m - most / K)) / max(most, 1e-9) for mean in (played, greedy)]
+        found = (rho0, rho1, (0.0, most), (least[0], 1.0), (least[1], 1.0))
+        return {
+            name: (float(np.clip(low, 0, 1)), float(np.clip(high, 0, 1)))
+            for name, (low, high) in zip(_NAMES, found, strict=True)
+        }
+
+    def _rise(self, last: int) -> float:
+        """By how many standard errors the surest rounds' mean bit rose from the last epoch but one to the last."""
+        if last < 2:
+            return np.inf if not self.half_life else 0.0
+        before, after = (_nested(self.memory[epoch])[-1] for epoch in (last - 1, last))
+        return float((after.value - before.value) / np.sqrt(before.variance + after.variance))
 
     def _curve(self, late: Array) -> list[dict[str, float]]:
-        """Mean bit of the model's best label by band of margin, surest first."""
+        """Mean bit by band of margin, surest first: of the label held best, and of the others."""
         rows = []
         for band, share in enumerate(BANDS):
-            mean = _mean(late[band])
-            if mean.rounds:
-                half = Z95 * float(np.sqrt(mean.variance))
-                rows.append(
-                    {
-                        "share": share,
-                        "margin": float(self.edges[band]),
-                        "bit": mean.value,
-                        "half": half,
-                        "rounds": mean.rounds,
-                    }
-                )
+            best, rest = _mean(late[band]), _mean(late[band + len(BANDS)])
+            row = {"share": share, "margin": float(self.edges[band])}
+            for name, mean in (("best", best), ("other", rest)):
+                row |= {
+                    name: mean.value,
+                    f"{name}_half": Z95 * float(np.sqrt(mean.variance)),
+                    f"{name}_rounds": mean.rounds,
+                }
+            rows.append(row)
         return rows
+
+
+def _nested(cells: Array) -> list[Mean]:
+    """Mean bits of the surest 2 %, 5 %, … of rounds."""
+    return [_mean(cell) for cell in np.cumsum(cells[: len(SHARES)], axis=0)]
 
 
 def _count(cells: Array, at: Array, weight: Array, bit: Array) -> None:
@@ -260,13 +287,17 @@ def _lacking(greedy: Mean, other: Mean, sure: Mean) -> str:
     return ""
 
 
-def _judge(beta: float, errors: Array, share: float, nested: list[Mean], chosen: int) -> tuple[Verdict, str]:
-    if beta - Z95 * errors[2] <= 0.0:
-        return "not identified", "where the learner is surest its bits are no better than elsewhere; keep learning"
-    if share < SHARES[1] or errors[:2].max() > 0.05:
-        why = "the mean bit still rises where the learner is surest" if share < SHARES[1] else "few rounds so far"
-        return "weakly identified", f"{why}: the noise is at most what is said, and perhaps less"
-    return "identified", f"the mean bit is level over the surest {share:.0%} of rounds"
+def _judge(values: Array, errors: Array, share: float, rise: float) -> tuple[Verdict, str]:
+    if values[2] - Z95 * errors[2] <= 0.0:
+        return "not identified", "the surest rounds' bits are no better than chance; let the learner learn longer"
+    at_most = "the noise is at most what is said, and perhaps less"
+    if rise == np.inf or errors[:2].max() > 0.05:
+        return "weakly identified", f"few rounds so far: {at_most}"
+    if rise > _RISE:
+        return "weakly identified", f"the surest rounds' bits still get better with time: {at_most}"
+    if share < SHARES[1]:
+        return "weakly identified", f"the mean bit still rises where the learner is surest: {at_most}"
+    return "identified", f"the mean bit is level over the surest {share:.0%} of rounds, and in time"
 
 
 def _join(parts: list[Window]) -> Window:

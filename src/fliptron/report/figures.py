@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, PercentFormatter
 
 from fliptron.arrays import Array
 from fliptron.experiments.comparison import Comparison, interval
+from fliptron.noise import Estimate
 
 # Okabe & Ito's palette, distinct to colour-blind readers; line style repeats the distinction in print:
 # dotted sees the truth, solid is the paper's company, dashed regresses the bit.
@@ -71,6 +72,45 @@ def error_curves(comparison: Comparison) -> Figure:
         fontsize=11,
     )
     _name_lines(axes, ends)
+    return figure
+
+
+def margin_curve(estimate: Estimate) -> Figure:
+    """Mean bit against margin: the label held best climbs to 1 − ρ1, the others sink to ρ0."""
+    figure = Figure(figsize=(7.0, 4.6), layout="constrained")
+    axes = figure.add_subplot()
+    curve = estimate.details["curve"]
+    edges = np.array([0.0, *(band["share"] for band in curve)])
+    middle = 1 - (edges[1:] + edges[:-1]) / 2
+    lines = (
+        ("best", "#0072B2", "label held best", "1 − ρ₁", 1 - np.array([estimate.rates.rho1])),
+        ("other", "#D55E00", "other labels", "ρ₀", np.array([estimate.rates.rho0])),
+    )
+    for name, colour, words, symbol, level in lines:
+        seen = np.array([band[f"{name}_rounds"] > 0 for band in curve])
+        value, half = (np.array([band[each] for band in curve])[seen] for each in (name, f"{name}_half"))
+        axes.errorbar(middle[seen], value, half, color=colour, fmt="o-", markersize=4, capsize=2, label=words)
+        if estimate.verdict != "not identified":
+            axes.axhline(level[0], color=colour, linestyle="--", linewidth=1)
+            axes.annotate(
+                f"{symbol} = {level[0]:.3f}",
+                xy=(1.0, level[0]),
+                xycoords=("axes fraction", "data"),
+                xytext=(6, 0),
+                textcoords="offset points",
+                color=colour,
+                va="center",
+                annotation_clip=False,
+            )
+    axes.axvspan(1 - estimate.details["confident_share"], 1, color="0.93", zorder=0)
+    axes.set_xlim(0, 1)
+    axes.set_ylim(0, 1)
+    axes.set_xlabel("rounds ranked by margin (the surest on the right; grey: taken as certain)")
+    axes.set_ylabel("mean bit")
+    axes.xaxis.set_major_formatter(PercentFormatter(1.0))
+    axes.set_title(f"Noise {estimate.verdict}", loc="left", fontsize=11)
+    figure.legend(frameon=False, loc="outside upper right", ncols=2)
+    axes.grid(color="0.92", linewidth=0.8)
     return figure
 
 

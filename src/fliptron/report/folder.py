@@ -6,15 +6,18 @@ import csv
 import io
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib.figure import Figure
 
 from fliptron.arrays import InputError
 from fliptron.experiments.comparison import Comparison, interval
+from fliptron.noise import Estimate
 from fliptron.output import write_whole
-from fliptron.report.figures import error_curves, style
+from fliptron.report.figures import error_curves, margin_curve, style
 from fliptron.report.page import report_page
 
 
@@ -28,25 +31,45 @@ def writable_folder(path: str | os.PathLike[str]) -> Path:
     return folder
 
 
-def write_report(comparison: Comparison, folder: Path, command: str) -> Path:
-    """Write results.json, curves.csv, errors.png, errors.svg and report.html; the path of the last."""
+def make_folder(folder: Path) -> Path:
+    """Make a folder and those above it, or refuse."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{folder} cannot be made ({error.strerror})") from None
+    return folder
+
+
+def write_noise(estimate: Estimate, folder: Path) -> Path:
+    """Write noise.png and noise.svg, the picture behind an estimate; the path of the first."""
+    svg, png = _draw(lambda: margin_curve(estimate))
+    write_whole(make_folder(folder) / "noise.svg", svg)
+    write_whole(folder / "noise.png", png)
+    return folder / "noise.png"
+
+
+def write_report(comparison: Comparison, folder: Path, command: str) -> Path:
+    """Write results.json, curves.csv, errors.png, errors.svg and report.html; the path of the last."""
+    make_folder(folder)
     rows = comparison.rows()
+    svg, png = _draw(lambda: error_curves(comparison))
+    write_whole(folder / "results.json", json.dumps(rows, indent=2))
+    write_whole(folder / "curves.csv", _curves(comparison))
+    write_whole(folder / "errors.svg", svg)
+    write_whole(folder / "errors.png", png)
+    page = folder / "report.html"
+    write_whole(page, report_page(comparison, rows, svg, command))
+    return page
+
+
+def _draw(picture: Callable[[], Figure]) -> tuple[str, bytes]:
+    """A figure as SVG and PNG, in our style."""
     with mpl.rc_context(style()):
-        figure = error_curves(comparison)
+        figure = picture()
         svg, png = io.StringIO(), io.BytesIO()
         figure.savefig(svg, format="svg", metadata={"Date": None})
         figure.savefig(png, format="png", dpi=200)
-    write_whole(folder / "results.json", json.dumps(rows, indent=2))
-    write_whole(folder / "curves.csv", _curves(comparison))
-    write_whole(folder / "errors.svg", svg.getvalue())
-    write_whole(folder / "errors.png", png.getvalue())
-    page = folder / "report.html"
-    write_whole(page, report_page(comparison, rows, svg.getvalue(), command))
-    return page
+    return svg.getvalue(), png.getvalue()
 
 
 def _curves(comparison: Comparison) -> str:

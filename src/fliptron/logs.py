@@ -1,0 +1,87 @@
+"""Logs of rounds in files, CSV or Parquet: what an operator has, and what a simulation writes."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+
+from fliptron.arrays import Array, InputError, as_matrix
+from fliptron.rounds import RoundLog
+
+REQUIRED = ("label", "greedy", "probability", "bit")
+_FORMATS = {".csv": "csv", ".parquet": "parquet"}
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """Rounds as a file holds them: with the margin of the greedy label, or with the examples x0, x1, …"""
+
+    label: Array
+    greedy: Array
+    probability: Array
+    bit: Array
+    margin: Array | None
+    X: Array | None
+
+
+def read_log(path: str | os.PathLike[str]) -> Log:
+    """Read a log with columns label, greedy, probability and bit, and margin or x0, x1, …; others are ignored."""
+    path = Path(path)
+    kind = _format(path)
+    if not path.is_file():
+        raise InputError(f"{path} does not exist")
+    try:
+        with duckdb.connect() as database:
+            columns = database.execute(f"SELECT * FROM read_{kind}(?)", [str(path)]).fetchnumpy()
+    except duckdb.Error as error:
+        raise InputError(f"{path} cannot be read as {kind} ({str(error).splitlines()[0]})") from None
+    missing = [name for name in REQUIRED if name not in columns]
+    if missing:
+        raise InputError(f"{path} has no column {missing[0]!r}; {', '.join(REQUIRED)} are expected")
+    if columns["bit"].size == 0:
+        raise InputError(f"{path} holds no rounds; at least one is expected")
+    examples = sorted((name for name in columns if re.fullmatch(r"x\d+", name)), key=lambda name: int(name[1:]))
+    if "margin" not in columns and not examples:
+        raise InputError(f"{path} has neither a column 'margin' nor columns x0, x1, …; one of them is expected")
+    wanted = [*REQUIRED, *(["margin"] if "margin" in columns else examples)]
+    for name in wanted:
+        if np.ma.is_masked(columns[name]):
+            raise InputError(f"{path}: column {name!r} has empty cells; every round needs a value")
+        if columns[name].dtype.kind not in "biuf":
+            raise InputError(f"{path}: column {name!r} holds something that is not a number")
+    plain: dict[str, Any] = {name: np.asarray(columns[name]) for name in wanted}
+    return Log(
+        **{name: plain[name] for name in REQUIRED},
+        margin=plain.get("margin"),
+        X=None if "margin" in plain else np.asarray(as_matrix(np.column_stack([plain[name] for name in examples]))),
+    )
+
+
+def write_log(path: str | os.PathLike[str], log: RoundLog) -> None:
+    """Write the rounds of a simulation, whole or not at all; the true labels are not among them."""
+    path = Path(path)
+    kind = _format(path)
+    rounds = {name: getattr(log, name) for name in ("row", *REQUIRED, "margin")}  # noqa: F841  # DuckDB finds it by name
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    target = str(part).replace("'", "''")
+    try:
+        with duckdb.connect() as database:
+            database.execute(f"COPY (SELECT * FROM rounds) TO '{target}' (FORMAT {kind})")
+        os.replace(part, path)
+    except (OSError, duckdb.Error) as error:
+        raise InputError(f"{path} cannot be written ({str(error).splitlines()[0]})") from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _format(path: Path) -> str:
+    kind = _FORMATS.get(path.suffix.lower())
+    if kind is None:
+        raise InputError(f"{path} ends in {path.suffix!r}; .csv or .parquet is expected")
+    return kind

@@ -1,0 +1,108 @@
+"""Logs in files, and the command that reads them."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from fliptron import InputError, LeastMeanSquares, read_log, simulate, write_log
+from fliptron.cli import main
+
+
+@pytest.fixture(scope="module")
+def log(digits):
+    learner = LeastMeanSquares(n_classes=10, n_features=64, gamma=0.1)
+    return simulate(learner, digits, rates=(0.2, 0.4), rounds=40_000, log=True).log
+
+
+@pytest.mark.parametrize("name", ["log.csv", "log.parquet", "it's a log.parquet"])
+def test_what_is_written_is_read(log, tmp_path, name):
+    write_log(tmp_path / name, log)
+    again = read_log(tmp_path / name)
+    for column in ("label", "greedy", "probability", "bit", "margin"):
+        np.testing.assert_allclose(getattr(again, column), getattr(log, column), rtol=1e-15)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_examples_are_read_in_order(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("x10,x2,label,greedy,probability,bit,note\n7,5,0,1,0.5,1,a\n8,6,1,1,0.5,0,b\n")
+    log = read_log(path)
+    np.testing.assert_array_equal(log.X, [[5, 7], [6, 8]])
+    assert log.margin is None
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("a.csv", "label,greedy,probability,bit,margin\n", "holds no rounds"),
+        ("a.csv", "", "no column|cannot be read|holds no rounds"),
+        ("a.csv", "label,greedy,bit,margin\n1,1,1,0.5\n", "no column 'probability'"),
+        ("a.csv", "label,greedy,probability,bit\n1,1,1,1\n", "neither a column 'margin' nor"),
+        (
+            "a.csv",
+            "label,greedy,probability,bit,margin\n1,1,0.5,1,0.1\n1,,0.5,1,0.1\n",
+            "column 'greedy' has empty cells",
+        ),
+        ("a.csv", "label,greedy,probability,bit,margin\n1,cat,0.5,1,0.1\n", "not a number"),
+        ("a.csv", "label,greedy,probability,bit,margin\n1,1,1.5,1,0.1\n", "probability is 1.5 in round 0"),
+        ("a.csv", "label,greedy,probability,bit,margin\n1,1,0.5,3,0.1\n", "bit is 3 in round 0"),
+        ("a.csv", "label,greedy,probability,bit,margin\n-1,1,0.5,1,0.1\n", "label is -1 in round 0"),
+        ("a.parquet", "no parquet", "cannot be read as parquet"),
+        ("a.txt", "", "ends in '.txt'; .csv or .parquet"),
+    ],
+)
+def test_bad_logs_are_refused_with_exit_code_2(tmp_path, name, content, words):
+    (tmp_path / name).write_text(content)
+    result = CliRunner().invoke(main, ["estimate", str(tmp_path / name), "--out", str(tmp_path / "out")])
+    assert result.exit_code == 2
+    assert any(word in result.stderr for word in words.split("|"))
+    assert "Traceback" not in result.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_missing_log_is_refused(tmp_path):
+    with pytest.raises(InputError, match="does not exist"):
+        read_log(tmp_path / "no.csv")
+    with pytest.raises(InputError, match="cannot be written"):
+        write_log(tmp_path / "no" / "a.csv", EMPTY)
+
+
+EMPTY = type("Empty", (), {name: np.zeros(1) for name in ("row", "label", "greedy", "probability", "bit", "margin")})()
+
+
+class TestEstimate:
+    def test_rates_verdict_accuracy_and_picture(self, log, digits, tmp_path):
+        write_log(tmp_path / "log.parquet", log)
+        arguments = ["estimate", str(tmp_path / "log.parquet"), "--out", str(tmp_path)]
+        result = CliRunner().invoke(main, arguments)
+        assert result.exit_code == 0
+        assert "Verdict: identified" in result.stdout
+        assert (tmp_path / "noise.png").read_bytes().startswith(b"\x89PNG")
+        found = json.loads(CliRunner().invoke(main, [*arguments, "--json"]).stdout)
+        assert found["rho0"] == pytest.approx(0.2, abs=0.03)
+        assert found["rho1"] == pytest.approx(0.4, abs=0.03)
+        low, high = found["intervals"]["accuracy"]
+        assert low <= np.mean(log.label == digits.y[log.row]) <= high
+
+    def test_a_log_that_tells_nothing_gets_a_verdict(self, tmp_path):
+        rows = ["1,1,1.0,1,0.5"] * 50
+        (tmp_path / "log.csv").write_text("label,greedy,probability,bit,margin\n" + "\n".join(rows))
+        result = CliRunner().invoke(main, ["estimate", str(tmp_path / "log.csv"), "--out", str(tmp_path)])
+        assert result.exit_code == 0
+        assert "Verdict: not identified. Only 0 rounds played another label" in result.stdout
+        assert "nan" not in result.stdout
+
+    def test_runs_leave_logs_to_estimate_from(self, tmp_path):
+        options = ["--rounds", "3e4", "--seeds", "1", "--gamma", "0.1", "--log", "--out", str(tmp_path)]
+        result = CliRunner().invoke(main, ["run", "--learner", "RCINE", "--learner", "RidgeRegression", *options])
+        assert result.exit_code == 0
+        assert "Flip rates" in result.stdout
+        names = {path.name for path in (tmp_path / "logs").iterdir()}
+        assert names == {"RCINE-0.parquet", "RidgeRegression-0.parquet"}
+        path = str(tmp_path / "logs" / "RidgeRegression-0.parquet")
+        found = json.loads(CliRunner().invoke(main, ["estimate", path, "--json", "--out", str(tmp_path)]).stdout)
+        assert found["rho1"] == pytest.approx(0.4, abs=0.05)
