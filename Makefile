@@ -4,10 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help run test lint bench tune clean
+.PHONY: help run test lint bench tune study-rates study-rcine study-cost clean
 
 help:  ## what there is
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 13
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -31,6 +31,15 @@ bench: $(READY)  ## speed, side by side with plain loops
 
 tune: $(READY)  ## how the default settings were chosen (about ten minutes); writes docs/tuning.md
 	$(BIN)/python benchmarks/tune.py
+
+study-rates: $(READY)  ## rate estimators on four data sets (an hour; needs FLIPTRON_DATA); writes docs/tables/rates.md
+	$(BIN)/python benchmarks/rates.py play
+
+study-rcine: $(READY)  ## RCINE beside RCNBF with true rates (two minutes; needs FLIPTRON_DATA)
+	$(BIN)/python benchmarks/rcine.py errors
+
+study-cost: $(READY)  ## what an estimate costs, NREst and plateaus (three minutes)
+	$(BIN)/python benchmarks/rcine.py cost
 
 clean:  ## remove the environment and what it made
 	rm -rf $(VENV) out .pytest_cache .mypy_cache .ruff_cache

@@ -1,7 +1,7 @@
 """How well are the flip rates estimated? The paper's table, our NREst, and margin plateaus, side by side.
 
     python benchmarks/rates.py play      # plays and estimates; resumable; an hour on two cores, NREst's share
-    python benchmarks/rates.py table     # writes docs/rates.md from what is there
+    python benchmarks/rates.py table     # writes docs/tables/rates.md from what is there
 
 Each cell (data set × noise × seed) plays 500,000 rounds twice: RCNBF with the true rates and γ = 0.2, whose last
 50,000 rounds (N_s) NREst is trained on, as in the paper; and LeastMeanSquares with γ = 0.05, whose rounds the
@@ -111,6 +111,54 @@ def play_all(methods: list[str], seeds: int, jobs: int) -> None:
                   f"{record['rates']} → {[round(x, 3) for x in record['estimate']]}", flush=True)  # fmt: skip
 
 
+def table(out: Path) -> None:
+    """The table of the docs: for each cell the paper's figure, our NREst's and the plateaus', with their errors."""
+    records = load_results()
+    lines = [
+        "| data | truth | paper | NREst: mean (worst error) | plateaus: mean (worst error) | coverage |",
+        "|---|---|---|---|---|---|",
+    ]
+    worst: dict[str, list[float]] = {"paper": [], "NREst": [], "plateaus": []}
+    single: dict[str, list[float]] = {"NREst": [], "plateaus": []}
+    covered: list[bool] = []
+    for name, (rates, published) in ((n, cell) for n in PAPER for cell in zip(NOISE, PAPER[n], strict=True)):
+        cells = [name, pair(rates), pair(published)]
+        worst["paper"].append(float(np.abs(np.subtract(published, rates)).max()))
+        hits: list[bool] = []
+        for method in ("NREst", "plateaus"):
+            runs = [r for key, r in records.items() if key[:3] == (method, name, rates)]
+            if not runs:
+                cells.append("–")
+                continue
+            found = np.array([r["estimate"] for r in runs])
+            errors = np.abs(found - rates)
+            worst[method].append(float(np.abs(found.mean(axis=0) - rates).max()))
+            single[method] += errors.ravel().tolist()
+            cells.append(f"{pair(found.mean(axis=0))} ({errors.max():.3f}; {len(runs)} seeds)")
+            if method == "plateaus":
+                for run in runs:
+                    bounds = run["intervals"]["rho0"], run["intervals"]["rho1"]
+                    hits += [low <= true <= high for true, (low, high) in zip(rates, bounds, strict=True)]
+        covered += hits
+        cells.append(f"{np.mean(hits):.0%}" if hits else "–")
+        lines.append("| " + " | ".join(cells) + " |")
+    lines += ["", "| over all cells | paper | NREst | plateaus |", "|---|---|---|---|"]
+    lines.append("| worst error of a cell's mean | " + " | ".join(f"{max(worst[m]):.3f}" for m in worst) + " |")
+    lines.append(
+        "| mean error of a single estimate | – | " + " | ".join(f"{np.mean(single[m]):.4f}" for m in single) + " |"
+    )
+    lines.append("| worst single estimate | – | " + " | ".join(f"{max(single[m]):.3f}" for m in single) + " |")
+    lines.append(f"| 95 % intervals that cover | – | – | {np.mean(covered):.1%} of {len(covered)} |")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text("\n".join(lines) + "\n")
+    print("\n".join(lines))
+
+
+def pair(rates: object) -> str:
+    rho0, rho1 = rates  # type: ignore[misc]
+    return f"{rho0:.3f}, {rho1:.3f}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=["play", "table"])
@@ -120,6 +168,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.what == "play":
         play_all(options.methods, options.seeds, options.jobs)
+    table(Path("docs/tables/rates.md"))
 
 
 if __name__ == "__main__":

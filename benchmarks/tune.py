@@ -25,10 +25,11 @@ NOISE = [(0.0, 0.0), (0.15, 0.15), (0.25, 0.25), (0.2, 0.4), (0.4, 0.2), (0.4, 0
 GAMMA = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5]
 GRID: dict[str, dict[str, list[float]]] = {
     "Banditron": {"gamma": GAMMA},
-    "BPA": {"gamma": GAMMA},
+    "BPA": {"gamma": [0.0, 0.0005, *GAMMA]},
     "SOBA": {"gamma": GAMMA, "regularization": [1.0, 100.0]},
     "RCNBF": {"gamma": GAMMA},
     "AveragedRCNBF": {"gamma": GAMMA},
+    "RCINE": {"gamma": GAMMA},
     "LeastMeanSquares": {"gamma": [0.002, 0.005, 0.01, 0.02, 0.05, 0.1], "step": [0.1, 0.2, 0.5]},
     "Confidit": {"alpha": [0.5, 1.0, 2.0], "regularization": [0.1, 1.0]},
     "RidgeRegression": {"gamma": [0.002, 0.005, 0.01, 0.02, 0.05, 0.1], "regularization": [0.03, 0.1, 1.0]},
