@@ -88,7 +88,7 @@ def main() -> None:
         "(comparisons use others), under the paper's six noise settings (ρ0, ρ1). **Bold** is the best of a column.\n"
         "Regret is the geometric mean over columns of error / best error; the arrow marks the least, which is the\n"
         "default of the learner. RCNBF and AveragedRCNBF are told the true rates. True errors decide, as in the\n"
-        "paper: an oracle's choice, made alike for all. BPA's default is 0.001, within 1 % of none at all, since a log\n"
+        "paper: an oracle's choice, made alike for all. BPA's default is 0.001, within 1 % of none at all, since a log\n"  # noqa: E501
         "without exploration says nothing about the noise.\n\n"
         "Made by `make tune`.\n\n"
     )

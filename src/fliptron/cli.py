@@ -432,9 +432,9 @@ def _cell(value: Any) -> str:
 
 
 def _table(result: Comparison) -> Table:
-    rho0, rho1 = result.rates
+    (rho0, rho1), seeds = result.rates, len(result.seeds)
     table = Table(
-        title=f"{result.dataset.name}, rates ({rho0:g}, {rho1:g}), {result.rounds:,} rounds, {len(result.seeds)} seeds",
+        title=f"{result.dataset.name}, rates ({rho0:g}, {rho1:g}), {result.rounds:,} rounds, seeds: {seeds}",
         title_justify="left",
         box=None,
         header_style="bold",

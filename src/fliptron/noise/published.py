@@ -21,7 +21,8 @@ percentile then lands on the other side. A good classifier is exactly that case.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -138,7 +139,7 @@ class NREst:
         kept = order[: window.rounds - window.rounds // 10]  # the rest is the test tenth
         train, validation = kept[: kept.size - kept.size // 10], kept[kept.size - kept.size // 10 :]
         inputs = np.hstack([X, self._encode(window.label)])
-        with _torch().inference_mode():
+        with _one_thread(), _torch().inference_mode():
             network, loss, epoch = self._train(inputs, window.bit.astype(np.int64), train, validation)
             rates, perfect = self._read(network.predict, X[kept], inputs[kept])
         wrong = float(np.mean(window.bit[kept] == 0))
@@ -247,6 +248,18 @@ class Network:
         drawn = self._random.integers(0, 2**16, size=shape, dtype=np.uint16)
         kept: Tensor = self._torch.from_numpy((drawn >= round(self._dropout * 2**16)) * self._scale)
         return kept
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Batches this small lose more to waiting for a second thread than they gain by it."""
+    torch = _torch()
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _views(vector: Tensor, shapes: list[tuple[int, ...]]) -> list[tuple[Tensor, Tensor]]:
