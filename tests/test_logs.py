@@ -27,6 +27,19 @@ def test_what_is_written_is_read(log, tmp_path, name):
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
+def test_a_star_in_a_name_is_only_a_star(tmp_path):
+    header, line = "label,greedy,probability,bit,margin,note\n", "1,1,0.5,1,0.5,{}\n"
+    (tmp_path / "a*b.csv").write_text(header + line.format("x") * 5)
+    (tmp_path / "axb.csv").write_text(header + line.format("y") * 9)
+    assert read_log(tmp_path / "a*b.csv").bit.size == 5
+
+
+def test_the_whole_file_tells_the_type_and_other_columns_do_not_matter(tmp_path):
+    lines = ["1,1,0.5,1,0,7"] * 30_000 + ["1,1,0.5,1,0.25,text"]
+    (tmp_path / "a.csv").write_text("label,greedy,probability,bit,margin,note\n" + "\n".join(lines))
+    assert read_log(tmp_path / "a.csv").margin[-1] == 0.25
+
+
 def test_examples_are_read_in_order(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("x10,x2,label,greedy,probability,bit,note\n7,5,0,1,0.5,1,a\n8,6,1,1,0.5,0,b\n")

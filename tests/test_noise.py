@@ -35,6 +35,23 @@ def plateaus(columns, n_classes=K, **settings):
     return estimator.estimate()
 
 
+def smooth(n, k, *, seed=0, n_classes=10, rates=(0.2, 0.4), gamma=0.1):
+    """Columns of a log whose accuracy rises smoothly with the margin m, as 1 − 0.6·e^(−k·m), and never is 1."""
+    random = np.random.default_rng(seed)
+    margin, truth = random.random(n), random.integers(n_classes, size=n)
+    right = random.random(n) < 1 - 0.6 * np.exp(-k * margin)
+    greedy = np.where(right, truth, (truth + random.integers(1, n_classes, size=n)) % n_classes)
+    label = np.where(random.random(n) < gamma, random.integers(n_classes, size=n), greedy)
+    probability = gamma / n_classes + (1 - gamma) * (label == greedy)
+    u = random.random(n)
+    bit = np.where(label == truth, u >= rates[1], u < rates[0]).astype(int)
+    return {"label": label, "greedy": greedy, "probability": probability, "bit": bit, "margin": margin}
+
+
+def glue(*parts):
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
 class TestPlateaus:
     @pytest.mark.parametrize("rates", [(0.0, 0.0), (0.15, 0.15), (0.2, 0.4), (0.4, 0.2), (0.4, 0.4)])
     @pytest.mark.parametrize("n_classes", [2, 5, 50])
@@ -49,18 +66,52 @@ class TestPlateaus:
     def test_intervals_cover(self):
         hits = np.zeros(5)
         for seed in range(100):
-            columns, truth = rounds(30_000, seed=seed)
+            columns, truth = rounds(60_000, seed=seed)
             found = plateaus(columns)
             truths = (0.2, 0.4, 0.4, np.mean(columns["label"] == truth), np.mean(columns["greedy"] == truth))
             hits += [low <= true <= high for true, (low, high) in zip(truths, found.intervals.values(), strict=True)]
         assert (hits >= 88).all()  # of 100; a sound 95 % interval has fewer once in a thousand times
+
+    @pytest.mark.parametrize(("k", "n"), [(4, 50_000), (4, 200_000), (8, 200_000)])
+    def test_intervals_cover_where_no_round_is_quite_certain(self, k, n):
+        found = [plateaus(smooth(n, k, seed=seed), 10).intervals for seed in range(30)]
+        for name, true in (("rho0", 0.2), ("rho1", 0.4)):
+            assert sum(each[name][0] <= true <= each[name][1] for each in found) >= 25
+
+    def test_a_curve_that_rises_to_its_end_is_not_called_level(self):
+        verdicts = [plateaus(smooth(200_000, 2, seed=seed), 10).verdict for seed in range(10)]
+        assert verdicts.count("weakly identified") >= 7
+
+    def test_a_narrow_plateau_is_found(self):
+        columns, _ = rounds(400_000, certain=0.07, accuracy=0.6)
+        found = plateaus(columns)
+        assert found.rates.rho1 == pytest.approx(0.4, abs=0.03)
+        assert found.details["confident_share"] == 0.05
+
+    def test_early_rounds_do_not_spoil_the_plateau(self):
+        early = rounds(60_000, accuracy=0.3, certain=0.0, seed=1)[0]
+        found = plateaus(glue(early, rounds(200_000, seed=2)[0]))
+        assert found.rates == pytest.approx((0.2, 0.4), abs=0.015)
+
+    @pytest.mark.parametrize("margin", [np.zeros, lambda n: np.repeat([0.0, 1.0], n // 2)])
+    def test_margins_that_tell_nothing_apart_identify_nothing(self, margin):
+        columns, _ = rounds(100_000)
+        assert plateaus(columns | {"margin": margin(100_000)}).verdict == "not identified"
+
+    def test_a_number_of_labels_that_does_not_fit_is_noticed(self):
+        columns, _ = rounds(50_000)
+        found = plateaus(columns, n_classes=50)
+        assert found.verdict == "not identified"
+        assert "1/probability averages" in found.reason
+        certain = columns | {"probability": np.ones(50_000)}
+        assert plateaus(certain).verdict == "not identified"
 
     def test_intervals_shrink_as_the_root_of_the_rounds(self):
         def width(n):
             low, high = plateaus(rounds(n, seed=1)[0]).intervals["rho0"]
             return high - low
 
-        assert width(320_000) == pytest.approx(width(20_000) / 4, rel=0.15)
+        assert width(1_600_000) == pytest.approx(width(100_000) / 4, rel=0.15)
 
     def test_names_of_labels_do_not_matter(self):
         columns, _ = rounds(20_000)
@@ -87,13 +138,13 @@ class TestPlateaus:
     def test_probabilities_may_vary(self):
         early, _ = rounds(100_000, gamma=0.5, accuracy=0.4, seed=1)
         late, _ = rounds(100_000, gamma=0.05, accuracy=0.9, seed=2)
-        both = {name: np.concatenate([early[name], late[name]]) for name in early}
+        both = glue(early, late)
         assert plateaus(both).rates == pytest.approx((0.2, 0.4), abs=0.015)
 
     def test_a_channel_that_changes_is_followed_with_a_half_life(self):
         before, _ = rounds(200_000, (0.1, 0.1), seed=1)
         after, _ = rounds(100_000, (0.3, 0.3), seed=2)
-        both = {name: np.concatenate([before[name], after[name]]) for name in before}
+        both = glue(before, after)
         assert plateaus(both, half_life=20_000).rates == pytest.approx((0.3, 0.3), abs=0.03)
         assert plateaus(both).rates.rho0 < 0.22
 
@@ -108,12 +159,27 @@ class TestPlateaus:
 
     def test_a_learner_that_still_improves_is_weakly_identified_and_its_interval_holds(self):
         parts = [rounds(5000, accuracy=a, certain=0.0, seed=i)[0] for i, a in enumerate(np.linspace(0.3, 0.7, 8))]
-        columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        found = plateaus(columns)
-        assert found.verdict == "weakly identified"
-        assert found.rates.rho1 > 0.45  # over-stated, the benign side
-        for name, true in (("rho0", 0.2), ("rho1", 0.4), ("beta", 0.4)):
-            assert found.intervals[name][0] <= true <= found.intervals[name][1]
+        for settings in ({}, {"half_life": 20_000}):
+            found = plateaus(glue(*parts), **settings)
+            assert found.verdict == "weakly identified"
+            assert found.rates.rho1 > 0.45  # over-stated, the benign side
+            for name, true in (("rho0", 0.2), ("rho1", 0.4), ("beta", 0.4)):
+                assert found.intervals[name][0] <= true <= found.intervals[name][1]
+            assert found.intervals["beta"][0] > 0
+
+    def test_what_fades_counts_for_less(self):
+        """With weights f^i on windows of n rounds, n·(1 + f)/(1 − f) rounds are left in the long run."""
+        columns, _ = rounds(400_000)
+        found = plateaus(columns, half_life=20_000)
+        fade = 0.5 ** (5000 / 20_000)
+        explored = np.mean(columns["label"] != columns["greedy"])
+        assert found.details["explored"] == pytest.approx(explored * 5000 * (1 + fade) / (1 - fade), rel=0.1)
+        assert found.details["rounds"] == 400_000
+
+    def test_a_short_tail_changes_no_verdict(self):
+        columns, _ = rounds(15_001)
+        whole = {name: column[:15_000] for name, column in columns.items()}
+        assert plateaus(columns).verdict == plateaus(whole).verdict == "weakly identified"
 
     @pytest.mark.parametrize("bit", [0, 1])
     def test_equal_bits_give_a_verdict_and_no_nan(self, bit):
@@ -157,12 +223,34 @@ class TestPlateaus:
 
 
 class TestTrueAccuracy:
+    def test_doubt_in_the_rates_is_carried(self):
+        found = plateaus(rounds(100_000)[0])
+        value, (low, high) = found.true_accuracy(0.5)
+        assert value == pytest.approx((0.5 - found.rates.rho0) / found.beta)
+        ends = [
+            (0.5 - rho0) / (1 - rho0 - rho1)
+            for rho0, rho1 in zip(*map(found.intervals.get, ("rho0", "rho1")), strict=True)
+        ]
+        assert low < value < high
+        assert high - low > 0.3 * abs(ends[1] - ends[0])
+
+    def test_without_intervals_nothing_is_claimed(self):
+        bare = Estimate(Rates(0.2, 0.4), "weakly identified", "no interval")
+        assert bare.true_accuracy(0.5) == (pytest.approx(0.75), (0.0, 1.0))
+        with pytest.raises(InputError, match="not identified"):
+            Estimate(Rates(0.2, 0.4), "not identified", "why").true_accuracy(0.5)
+
+    @pytest.mark.parametrize(("bit", "variance"), [(np.nan, 0.0), (7.0, 0.0), (0.5, -1.0)])
+    def test_bad_means_are_refused(self, bit, variance):
+        with pytest.raises(InputError):
+            plateaus(rounds(100_000)[0]).true_accuracy(bit, variance)
+
     def test_another_policy_is_valued_from_the_same_log(self):
         covered = 0
         for seed in range(40):
-            columns, truth = rounds(30_000, seed=seed)
+            columns, truth = rounds(100_000, seed=seed)
             found = plateaus(columns)
-            other = np.where(np.random.default_rng(seed).random(30_000) < 0.5, truth, (truth + 1) % K)
+            other = np.where(np.random.default_rng(seed).random(100_000) < 0.5, truth, (truth + 1) % K)
             log = Window.of(n_classes=K, **columns)
             value, (low, high) = found.policy_accuracy(log, other)
             covered += low <= np.mean(other == truth) <= high
@@ -180,10 +268,20 @@ class TestTrueAccuracy:
     def test_bad_choices_are_refused(self):
         columns, _ = rounds(1000)
         log = Window.of(n_classes=K, **columns)
+        found = plateaus(rounds(100_000)[0])
         with pytest.raises(InputError, match="one entry for each of 1000 rounds"):
-            plateaus(columns).policy_accuracy(log, np.zeros(10, int))
+            found.policy_accuracy(log, np.zeros(10, int))
         with pytest.raises(InputError, match="none of the labels"):
-            plateaus(columns).policy_accuracy(log, np.zeros(1000))
+            found.policy_accuracy(log, np.zeros(1000))
+        for bad in (np.full(1000, 3.0), np.full(1000, -0.5), np.full(1000, np.nan), ["a"] * 1000):
+            with pytest.raises(InputError, match="neither a whole number"):
+                found.policy_accuracy(log, bad)
+
+    def test_one_matching_round_says_little(self):
+        columns, _ = rounds(100_000)
+        first = {name: column[:1] for name, column in columns.items()}
+        _, (low, high) = plateaus(columns).policy_accuracy(Window.of(n_classes=K, **first), first["label"])
+        assert high - low > 0.5
 
 
 @pytest.mark.parametrize("rates", [(0.7, 0.7), (-0.1, 0.3), (1.2, -0.4), (0.0, 0.0), (0.5, 0.6), (0.0, 1.2)])
@@ -248,7 +346,7 @@ class TestRCINE:
             needs_rows = True
 
             def absorb(self, window):
-                windows.append(Window(*(np.array(each) for each in window.columns()), np.array(window.X)))
+                windows.append(window)
 
             def estimate(self):
                 return Estimate(Rates(0.0, 0.0), "not identified", "")
@@ -258,17 +356,30 @@ class TestRCINE:
 
         for data in (small, small_sparse):
             learner = RCINE(n_classes=3, n_features=5, estimator=Keeper(), refresh=300)
-            log = simulate(learner, data, rates=(0.2, 0.2), rounds=300, log=True).log
-            window = windows[-1]
-            np.testing.assert_allclose(window.X, small.X[log.row], atol=1e-6)
-            for name in ("label", "greedy", "probability", "bit", "margin"):
-                np.testing.assert_allclose(getattr(window, name), getattr(log, name), atol=1e-12)
+            log = simulate(learner, data, rates=(0.2, 0.2), rounds=700, log=True).log
+            for window, start in zip(windows[-2:], (0, 300), strict=True):
+                part = slice(start, start + 300)
+                np.testing.assert_allclose(window.X, small.X[log.row[part]], atol=1e-6)
+                for name in ("label", "greedy", "probability", "bit", "margin"):
+                    np.testing.assert_allclose(getattr(window, name), getattr(log, name)[part], atol=1e-12)
+
+    @pytest.mark.parametrize("refresh", [5003, 12_007])
+    def test_any_refresh_makes_windows_of_a_sound_length(self, digits, refresh):
+        learner = RCINE(n_classes=10, n_features=64, refresh=refresh)
+        trace = simulate(learner, digits, rates=(0.2, 0.4), rounds=3 * refresh)
+        assert [at for at, _ in trace.estimates] == [refresh, 2 * refresh, 3 * refresh]
+        assert trace.estimates[-1][1].details["rounds"] == 3 * refresh
+        assert learner.state.columns.shape[0] > 2400
+        again = simulate(learner, digits, rates=(0.2, 0.4), rounds=refresh)
+        assert [at for at, _ in again.estimates] == [4 * refresh]
 
     def test_names_of_estimators(self):
         with pytest.raises(InputError, match="'plateaus', 'nrest', or 'nrest:'"):
             RCINE(n_classes=3, n_features=2, estimator="guess")
         with pytest.raises(InputError, match="refresh is 10"):
             RCINE(n_classes=3, n_features=2, refresh=10)
+        with pytest.raises(InputError, match="beta_floor is nan"):
+            RCINE(n_classes=3, n_features=2, beta_floor=np.nan)
 
 
 class TestAudit:
@@ -339,6 +450,48 @@ class TestNREst:
         assert estimator.estimate().rates.rho0 > 0.5  # the truth is 0.15
         columns, _ = rounds(50_000, (0.15, 0.15), accuracy=0.99, certain=0.9, gamma=0.05)
         assert plateaus(columns).rates == pytest.approx((0.15, 0.15), abs=0.03)
+
+    def test_it_collapses_when_nearly_all_rows_are_wrong(self):
+        estimator = self.nrest()
+        estimator.absorb(self.window(12_000, wrong=0.95))
+        assert estimator.estimate().rates.rho1 > 0.5  # the truth is 0.15
+
+    def test_the_best_epoch_is_kept(self):
+        losses = []
+        estimator = self.nrest(epochs=8, learning_rate=0.3, progress=lambda *told: losses.append(told[2]))
+        estimator.absorb(self.window(2000, wrong=0.5))
+        details = estimator.estimate().details
+        assert details["validation_loss"] == min(losses)
+        assert details["epoch"] == 1 + int(np.argmin(losses))
+
+    def test_rows_are_scaled_and_labels_encoded(self):
+        window = self.window(2000, wrong=0.5)
+        found = []
+        for size in (1.0, 10.0):
+            estimator = self.nrest(epochs=2)
+            estimator.absorb(Window(*window.columns(), size * window.X))
+            found.append(estimator.estimate().rates)
+        assert found[0] == pytest.approx(found[1], abs=1e-5)
+        labels = np.array([0, 2])
+        np.testing.assert_array_equal(self.nrest()._encode(labels), [[1, 0, 0], [0, 0, 1]])
+        np.testing.assert_array_equal(self.nrest(label="integer")._encode(labels), [[0], [2]])
+
+    def test_a_perfect_example_is_the_largest_below_the_percentile(self):
+        from fliptron.noise.published import _perfect
+
+        q = np.arange(10) / 10.0  # the 89th percentile, taken higher, is 0.9
+        assert _perfect(q, 89.0) == 8
+        assert _perfect(q, 80.0) == 7
+
+    def test_bad_rows_are_refused(self):
+        window = self.window(2000, wrong=0.5)
+        columns = dict(zip(("label", "greedy", "probability", "bit", "best", "margin"), window.columns(), strict=True))
+        X = np.array(window.X)
+        X[3, 1] = np.nan
+        with pytest.raises(InputError, match="nan at row 3, column 1"):
+            Window.of(n_classes=3, X=X, **columns)
+        with pytest.raises(InputError, match=r"\[10, 2000\] rounds"):
+            Window.of(n_classes=3, X=np.ones((10, 3)), **columns)
 
     def test_the_same_seed_gives_the_same_rates(self):
         found = []

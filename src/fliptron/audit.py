@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from fliptron.arrays import InputError, whole
@@ -11,6 +13,7 @@ from fliptron.logs import Log
 from fliptron.noise import Estimate, Plateaus, Window
 from fliptron.rounds import RoundLog
 
+_MOST_CLASSES = 10**6
 _SECOND_ORDER = 256  # features up to which the reference learner is a ridge regression
 
 
@@ -29,8 +32,9 @@ def audit(
     """
     rounds = as_window(log, n_classes)
     plateaus = Plateaus(n_classes=_classes(log, n_classes), window=window, half_life=half_life)
-    for start in range(0, rounds.rounds, plateaus.window):
-        plateaus.absorb(rounds.part(start, start + plateaus.window))
+    cuts = np.linspace(0, rounds.rounds, max(round(rounds.rounds / plateaus.window), 1) + 1).astype(int)
+    for start, stop in pairwise(cuts):  # windows of one length, without a short tail
+        plateaus.absorb(rounds.part(start, stop))
     return plateaus.estimate()
 
 
@@ -58,6 +62,7 @@ def _classes(log: Log | RoundLog, n_classes: int | None) -> int:
         return whole("n_classes", n_classes, 2)
     if np.size(log.label) == 0:
         raise InputError("the log holds no rounds; at least one is expected")
-    with np.errstate(invalid="ignore"):
-        largest = np.nanmax([np.max(log.label), np.max(log.greedy)])
-    return max(int(largest) + 1, 2) if np.isfinite(largest) and largest < 10**6 else 2
+    largest = float(np.max([np.max(log.label), np.max(log.greedy)]))
+    if not 0 <= largest < _MOST_CLASSES:
+        raise InputError(f"the largest label is {largest:g}; labels run from 0 to K − 1, at most {_MOST_CLASSES}")
+    return max(int(largest) + 1, 2)

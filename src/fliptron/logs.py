@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 from dataclasses import dataclass
@@ -35,21 +36,19 @@ def read_log(path: str | os.PathLike[str]) -> Log:
     path = Path(path)
     kind = _format(path)
     if not path.is_file():
-        raise InputError(f"{path} does not exist")
+        raise InputError(f"{path} {'is not a file' if path.exists() else 'does not exist'}")
+    # The whole file tells a column's type, and a * in its name is only a *.
+    source = f"read_{kind}(?{', sample_size = -1' if kind == 'csv' else ''})"
     try:
         with duckdb.connect() as database:
-            columns = database.execute(f"SELECT * FROM read_{kind}(?)", [str(path)]).fetchnumpy()
+            given = database.execute(f"SELECT * FROM {source} LIMIT 0", [glob.escape(str(path))]).fetchnumpy()
+            wanted, examples = _wanted(path, list(given))
+            names = ", ".join(f'"{name}"' for name in wanted)
+            columns = database.execute(f"SELECT {names} FROM {source}", [glob.escape(str(path))]).fetchnumpy()
     except duckdb.Error as error:
         raise InputError(f"{path} cannot be read as {kind} ({str(error).splitlines()[0]})") from None
-    missing = [name for name in REQUIRED if name not in columns]
-    if missing:
-        raise InputError(f"{path} has no column {missing[0]!r}; {', '.join(REQUIRED)} are expected")
     if columns["bit"].size == 0:
         raise InputError(f"{path} holds no rounds; at least one is expected")
-    examples = sorted((name for name in columns if re.fullmatch(r"x\d+", name)), key=lambda name: int(name[1:]))
-    if "margin" not in columns and not examples:
-        raise InputError(f"{path} has neither a column 'margin' nor columns x0, x1, …; one of them is expected")
-    wanted = [*REQUIRED, *(["margin"] if "margin" in columns else examples)]
     for name in wanted:
         if np.ma.is_masked(columns[name]):
             raise InputError(f"{path}: column {name!r} has empty cells; every round needs a value")
@@ -78,6 +77,19 @@ def write_log(path: str | os.PathLike[str], log: RoundLog) -> None:
         raise InputError(f"{path} cannot be written ({str(error).splitlines()[0]})") from None
     finally:
         part.unlink(missing_ok=True)
+
+
+def _wanted(path: Path, given: list[str]) -> tuple[list[str], list[str]]:
+    """The columns to read of those there are, and which of them are examples."""
+    missing = [name for name in REQUIRED if name not in given]
+    if missing:
+        raise InputError(f"{path} has no column {missing[0]!r}; {', '.join(REQUIRED)} are expected")
+    if "margin" in given:
+        return [*REQUIRED, "margin"], []
+    examples = sorted((name for name in given if re.fullmatch(r"x\d+", name)), key=lambda name: int(name[1:]))
+    if not examples:
+        raise InputError(f"{path} has neither a column 'margin' nor columns x0, x1, …; one of them is expected")
+    return [*REQUIRED, *examples], examples
 
 
 def _format(path: Path) -> str:

@@ -83,6 +83,7 @@ def simulate(
     room, settle = getattr(learner, "room", lambda: sys.maxsize), getattr(learner, "settle", lambda: None)
     play_block = _engine(learner, dataset, engine)
 
+    known = len(getattr(learner, "estimates", []))
     checkpoints = log_spaced(rounds)
     counts = np.zeros((4, checkpoints.size), dtype=np.int64)
     total, at = np.zeros(4, dtype=np.int64), 0
@@ -118,7 +119,7 @@ def simulate(
         explored=counts[2],
         positives=counts[3],
         seconds=time.perf_counter() - began,
-        estimates=list(getattr(learner, "estimates", [])),
+        estimates=list(getattr(learner, "estimates", [])[known:]),
         log=RoundLog(**{name: np.concatenate([b[name] for b in kept]) for name in _COLUMNS}) if log else None,
     )
 

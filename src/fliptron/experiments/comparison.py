@@ -71,8 +71,9 @@ class Comparison:
 
 
 def _rates_found(runs: list[Trace]) -> dict[str, Any]:
-    """The last rates that a learner with an estimator found, over seeds."""
-    last = np.array([run.estimates[-1][1].rates for run in runs if run.estimates])
+    """The last rates that a learner with an estimator found and could trust, over seeds."""
+    found = [[each.rates for _, each in run.estimates if each.verdict != "not identified"] for run in runs]
+    last = np.array([rates[-1] for rates in found if rates])
     if not last.size:
         return {}
     mean, half = interval(last)

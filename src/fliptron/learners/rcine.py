@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fliptron.arrays import Array, InputError, whole
+from fliptron.arrays import Array, InputError, real, whole
 from fliptron.exploration import Exploration
 from fliptron.kernels.compiling import STEP, compiled
 from fliptron.kernels.loop import learns, score
@@ -76,7 +76,7 @@ class RCINE(Learner):
 
     Attributes
     ----------
-    estimates : (rounds learnt from, `Estimate`) of every refresh.
+    estimates : (rounds learnt from, `Estimate`) of every refresh since it was made or loaded.
 
     Examples
     --------
@@ -105,14 +105,15 @@ class RCINE(Learner):
     ) -> None:
         self.estimator = estimator
         self.refresh = whole("refresh", refresh, 256)
-        self.pooled, self.beta_floor = bool(pooled), beta_floor
+        self.pooled, self.beta_floor = bool(pooled), real("beta_floor", beta_floor, 0.0, 1.0)
         self.estimates: list[tuple[int, Estimate]] = []
         self._estimator = _named(estimator, n_classes, seed) if isinstance(estimator, str) else estimator
         super().__init__(n_classes=n_classes, n_features=n_features, gamma=gamma, seed=seed, positive=True)
 
     def _start(self, W: Array, scores: Array) -> RcineState:
-        # NREst must see all N_s rounds at once; plateaus rank margins within shorter windows.
-        size = self.refresh if self._estimator.needs_rows else _divisor(self.refresh, most=5000)
+        # NREst must see all N_s rounds at once; plateaus rank margins within shorter windows of one length.
+        parts = 1 if self._estimator.needs_rows else -(-self.refresh // 5000)
+        size = -(-self.refresh // parts)
         rows = np.zeros((size if self._estimator.needs_rows else 0, self.n_features), dtype=np.float32)
         return RcineState(W, scores, np.zeros(2), np.zeros((size, 6)), rows, np.zeros(2, dtype=np.int64))
 
@@ -128,18 +129,21 @@ class RCINE(Learner):
 
     def room(self) -> int:
         """How many rounds fit before `settle` must be called."""
-        return int(self.state.columns.shape[0] - self.state.counts[0])
+        waiting, learnt = self.state.counts
+        return int(min(self.state.columns.shape[0] - waiting, self.refresh - learnt % self.refresh))
 
     def settle(self) -> None:
         """Hand a full window to the estimator and, when it is time, take its rates."""
-        if self.room():
+        waiting, learnt = (int(each) for each in self.state.counts)
+        refreshing = waiting > 0 and learnt % self.refresh == 0
+        if waiting < self.state.columns.shape[0] and not refreshing:
             return
-        label, greedy, probability, bit, best, margin = self.state.columns.T
-        rows = self.state.rows if self._estimator.needs_rows else None
+        self.state.counts[0] = 0
+        label, greedy, probability, bit, best, margin = np.array(self.state.columns[:waiting].T)
+        rows = np.array(self.state.rows[:waiting]) if self._estimator.needs_rows else None
         columns = label.astype(int), greedy.astype(int), probability, bit, best.astype(int), margin
         self._estimator.absorb(Window(*columns, rows))
-        self.state.counts[0] = 0
-        if self.state.counts[1] % self.refresh == 0:
+        if refreshing:
             self._refresh()
 
     def _refresh(self) -> None:
@@ -164,8 +168,3 @@ def _named(name: str, n_classes: int, seed: int) -> RateEstimator:
     raise InputError(
         f"estimator is {name!r}; 'plateaus', 'nrest', or 'nrest:' and one of {', '.join(NETWORKS)} is expected"
     )
-
-
-def _divisor(number: int, most: int) -> int:
-    """The largest divisor of a number that is not above `most`."""
-    return next(number // parts for parts in range(1, number + 1) if number % parts == 0 and number // parts <= most)

@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from fliptron.arrays import Array, InputError
+from fliptron.arrays import Array, InputError, real
 from fliptron.rounds import Rates
 
 Verdict = Literal["identified", "weakly identified", "not identified"]
@@ -52,35 +52,43 @@ class Estimate:
     def true_accuracy(self, mean_bit: float, variance: float = 0.0) -> tuple[float, Interval]:
         """The accuracy behind a mean bit, (mean − ρ0)/β, with a 95 % interval that carries the doubt in the rates.
 
-        `variance` is that of the mean bit: mean·(1 − mean)/n for n rounds.
+        `variance` is that of the mean bit: mean·(1 − mean)/n for n rounds. Without intervals for the rates (NREst has
+        none) nothing is known but that it lies between 0 and 1.
         """
-        value = (mean_bit - self.rates.rho0) / self.beta
-        error0, error1 = (self._error(name) for name in ("rho0", "rho1"))
-        spread = np.sqrt(variance + ((value - 1) * error0) ** 2 + (value * error1) ** 2) / self.beta
-        low, high = np.clip([value - Z95 * spread, value + Z95 * spread], 0, 1)
-        return float(np.clip(value, 0, 1)), (float(low), float(high))
+        mean_bit, variance = real("mean_bit", mean_bit, 0.0, 1.0), real("variance", variance, 0.0)
+        if self.verdict == "not identified":
+            raise InputError(f"the flip rates are not identified, so no accuracy follows: {self.reason}")
+        value = float(np.clip((mean_bit - self.rates.rho0) / self.beta, 0, 1))
+        if "rho0" not in self.intervals:
+            return value, (0.0, 1.0)
+        (low0, high0), (low1, high1) = self.intervals["rho0"], self.intervals["rho1"]
+        bits = Z95**2 * variance
+        # A higher ρ0 lowers the accuracy, a higher ρ1 raises it.
+        down = np.sqrt(bits + ((1 - value) * (high0 - self.rates.rho0)) ** 2 + (value * (self.rates.rho1 - low1)) ** 2)
+        up = np.sqrt(bits + ((1 - value) * (self.rates.rho0 - low0)) ** 2 + (value * (high1 - self.rates.rho1)) ** 2)
+        low, high = np.clip([value - down / self.beta, value + up / self.beta], 0, 1)
+        return value, (float(low), float(high))
 
     def policy_accuracy(self, log: Played, would_play: Any) -> tuple[float, Interval]:
         """The true accuracy of another policy, from rounds this one played.
 
-        `would_play` is the other policy's label for each round, or the probability with which it would have
-        played the label that was played. Rounds are weighted by the ratio of the two policies' probabilities.
+        `would_play` is the other policy's label for each round (whole numbers), or the probability, between 0 and 1,
+        with which it would have played the label that was played. Rounds are weighted by the ratio of the two
+        policies' probabilities.
         """
         choice = np.asarray(would_play)
         if choice.shape != log.bit.shape:
             raise InputError(f"would_play has shape {choice.shape}; one entry for each of {log.bit.size} rounds")
-        chance = (choice == log.label).astype(float) if choice.dtype.kind in "iu" else choice.astype(float)
-        weight = chance / log.probability
+        labels = choice.dtype.kind in "iu"
+        if not labels and not (choice.dtype.kind == "f" and ((choice >= 0) & (choice <= 1)).all()):
+            raise InputError("would_play holds what is neither a whole number (a label) nor a probability from 0 to 1")
+        weight = ((choice == log.label) if labels else choice) / log.probability
         total = weight.sum()
         if not total > 0.0:
             raise InputError("the other policy would have played none of the labels that were played")
-        mean = float((weight * log.bit).sum() / total)
-        return self.true_accuracy(mean, float((weight**2 * (log.bit - mean) ** 2).sum() / total**2))
-
-    def _error(self, name: str) -> float:
-        """Standard error of a rate, from its interval."""
-        low, high = self.intervals.get(name, (0.0, 0.0))
-        return (high - low) / (2 * Z95)
+        mean, n = float((weight * log.bit).sum() / total), float(total**2 / (weight**2).sum())
+        centre = (n * mean + 2) / (n + 4)  # Agresti and Coull's, as for every mean here
+        return self.true_accuracy(mean, centre * (1 - centre) / (n + 4))
 
 
 def possible(rho0: float, rho1: float) -> Rates:

@@ -19,42 +19,42 @@ are sometimes wrong, s falls short of 1 − ρ1: the noise is then over-stated, 
 
 No data can tell a channel's ρ1 from labels that are random even where the learner is surest; what the data can tell
 is whether s is level, in margin and in time. Where it still rises, or where little is known, the verdict says so and
-the intervals reach as far as m alone allows: β ≤ min{K·m, (1 − m)·K/(K − 1)}.
+the intervals reach as far as m alone allows: β ≤ min{K·m, (1 − m)·K/(K − 1)}. Even where it is level, the interval of s
+reaches higher than lower: to the top of the narrower shares' own intervals, and by what a smooth curve would still add.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from fliptron.arrays import Array, real, whole
 from fliptron.noise.estimate import Z95, Estimate, Interval, Verdict, possible
+from fliptron.noise.tallies import (
+    ALL,
+    BANDS,
+    CELLS,
+    GREEDY,
+    LEAST,
+    OTHER,
+    SHARES,
+    Mean,
+    bands_of,
+    count,
+    mean_of,
+    nested_means,
+    still_to_rise,
+    widest_level,
+)
 from fliptron.noise.window import Window
 
-SHARES = (0.02, 0.05, 0.1, 0.2)
-"""Shares of a window, by margin, that may make up the plateau."""
-BANDS = (*SHARES, 0.4, 0.6, 0.8, 1.0)
-"""The same and wider ones: bands of the curve of mean bit against margin."""
-
 _NAMES = ("rho0", "rho1", "beta", "accuracy", "greedy_accuracy")
-_LEPSKI = 2.5
-_RISE = 2.0
-_LEAST = 30  # rounds a mean needs before it counts
 _EPOCHS = 64
-# Cells: the label held best by band, the other labels by band, then greedy, not greedy, all.
-_GREEDY, _OTHER, _ALL = 2 * len(BANDS), 2 * len(BANDS) + 1, 2 * len(BANDS) + 2
-_CELLS = 2 * len(BANDS) + 3
-
-
-class Mean(NamedTuple):
-    """A mean bit, its variance, and the number of rounds it is worth."""
-
-    value: float
-    variance: float
-    rounds: float
+_TREND = 2.0  # standard errors by which the plateau may seem to rise with time
+_FAINT = 0.15  # a β below which no learner's certainty can be told from chance
+_SLOPE = 0.01  # what the curve may still rise before the plateau is not called level
 
 
 class Plateaus:
@@ -84,15 +84,15 @@ class Plateaus:
     needs_rows = False
 
     def __init__(self, *, n_classes: int, window: int = 5000, half_life: float | None = None) -> None:
-        self.n_classes = whole("n_classes", n_classes, 2)
+        self.n_classes = whole("n_classes", n_classes, 2, 10**9)
         self.window = whole("window", window, 100)
-        self.half_life = None if half_life is None else real("half_life", half_life, 1.0)
-        self.memory = np.zeros((_EPOCHS, _CELLS, 3))
-        """Σw, Σw·bit and Σw² of every cell, by epoch; epochs double in length."""
+        self.half_life = None if half_life is None else real("half_life", half_life, float(self.window))
+        self.memory = np.zeros((_EPOCHS, CELLS, 3))
+        """Σw, Σw·bit and Σw² of every cell, by epoch: epochs double in length, or fade slowly (0) and fast (1)."""
         self.edges = np.zeros(len(BANDS))
         """The least margin of each band, in the last window."""
-        self.absorbed = np.zeros(1)
-        """How many windows."""
+        self.rounds = np.zeros(1)
+        """How many have been taken in."""
         self._pending: list[Window] = []
         self._waiting = 0
 
@@ -103,96 +103,118 @@ class Plateaus:
         self._waiting += part.rounds
         if self._waiting >= self.window:
             rounds = _join(self._pending)
-            whole_windows = self._waiting // self.window * self.window
-            for start in range(0, whole_windows, self.window):
+            full = self._waiting // self.window * self.window
+            for start in range(0, full, self.window):
                 self.absorb(rounds.part(start, start + self.window))
-            self._pending = [rounds.part(whole_windows, rounds.rounds)]
-            self._waiting -= whole_windows
+            self._pending, self._waiting = [rounds.part(full, rounds.rounds)], self._waiting - full
 
     def absorb(self, window: Window) -> None:
         """Take in one window, its rounds in any order."""
         if window.rounds == 0:
             return
-        order = np.sort(window.margin)[::-1]
-        self.edges[:] = order[np.maximum(np.ceil(np.array(BANDS) * window.rounds).astype(int) - 1, 0)]
-        band = np.minimum(np.searchsorted(-self.edges, -window.margin), len(BANDS) - 1)
-        taken = window.label == window.best
-        greedy = window.label == window.greedy
-        share = 1.0 / window.probability
-        epoch = 0 if self.half_life else int(np.log2(self.absorbed[0] + 1.0))
-        cells = self.memory[epoch]
-        if self.half_life:
-            fade = 0.5 ** (window.rounds / self.half_life)
-            cells *= np.array([fade, fade, fade**2])
-        once = np.ones(window.rounds)
-        _count(cells, np.where(taken, band, band + len(BANDS)), once, window.bit)
-        _count(cells, np.where(greedy, _GREEDY, _OTHER), share, window.bit)
-        _count(cells, np.full(window.rounds, _ALL), once, window.bit)
-        self.absorbed += 1.0
+        band, self.edges[:] = bands_of(window.margin)
+        seen = np.zeros((CELLS, 3))
+        once, share = np.ones(window.rounds), 1.0 / window.probability
+        count(seen, np.where(window.label == window.best, band, band + len(BANDS)), once, window.bit)
+        count(seen, np.where(window.label == window.greedy, GREEDY, OTHER), share, window.bit)
+        count(seen, np.full(window.rounds, ALL), once, window.bit)
+        if self.half_life is None:
+            self.memory[self._epoch(self.rounds[0])] += seen
+        else:
+            for speed, half_life in enumerate((self.half_life, self.half_life / 4)):
+                fade = 0.5 ** (window.rounds / half_life)
+                self.memory[speed] = self.memory[speed] * (fade, fade, fade**2) + seen
+        self.rounds += window.rounds
 
     def arrays(self) -> dict[str, Array]:
         """What a file must hold for the estimator to go on."""
-        return {"memory": self.memory, "edges": self.edges, "absorbed": self.absorbed}
+        return {"memory": self.memory, "edges": self.edges, "rounds": self.rounds}
 
     def clear(self) -> None:
         """Forget everything."""
-        self.memory[:] = 0.0
-        self.absorbed[:] = 0.0
+        for array in self.arrays().values():
+            array[:] = 0.0
         self._pending, self._waiting = [], 0
 
     def estimate(self) -> Estimate:
         """Rates, intervals and verdict from all rounds so far."""
-        if self._waiting:  # a window not yet full counts too, in a copy
-            whole_one = copy.deepcopy(self)
-            whole_one._pending, whole_one._waiting = [], 0
-            whole_one.absorb(_join(self._pending))
-            return whole_one.estimate()
-        last = int(np.log2(self.absorbed[0])) if self.absorbed[0] and not self.half_life else 0
-        pooled, late = self.memory.sum(axis=0), self.memory[max(last - 1, 0) :].sum(axis=0)
-        greedy, other, played = _mean(pooled[_GREEDY]), _mean(pooled[_OTHER]), _mean(pooled[_ALL])
-        nested = _nested(late)
-        chosen = _widest(nested)
+        if self._waiting:  # a window not yet full counts too, in a copy, unless it is a mere tail
+            filled = copy.deepcopy(self)
+            filled._pending, filled._waiting = [], 0
+            if self._waiting * 2 >= self.window or not self.rounds[0]:
+                filled.absorb(_join(self._pending))
+            return filled.estimate()
+        if self.half_life is None:
+            last = self._epoch(max(self.rounds[0] - 1, 0))
+            pooled, late = self.memory.sum(axis=0), self.memory[max(last - 1, 0) :].sum(axis=0)
+        else:
+            pooled = late = self.memory[0]
+        greedy, other, played = (mean_of(pooled[cell]) for cell in (GREEDY, OTHER, ALL))
+        nested = nested_means(late)
+        chosen = widest_level(nested)
         sure = nested[chosen]
         details = {
-            "rounds": round(played.rounds),
+            "rounds": int(self.rounds[0]),
             "explored": other.rounds,
             "confident": sure.rounds,
             "confident_share": SHARES[chosen],
             "mean_bit": played.value,
             "curve": self._curve(late),
         }
-        widest = self._widest_intervals(greedy, other, played)
-        lacking = _lacking(greedy, other, sure)
+        least = self._known_without_anchor(greedy, other, played)
+        lacking = self._lacking(pooled, greedy, other, sure)
         if lacking:
-            rates = possible(*(sum(widest[name]) / 2 for name in ("rho0", "rho1")))
-            return Estimate(rates, "not identified", lacking, widest, details=details)
-        values, errors = _propagate(self._solve, (sure, greedy, other, played))
-        verdict, reason = _judge(values, errors, SHARES[chosen], self._rise(last))
+            rates = possible(*(sum(least[name]) / 2 for name in ("rho0", "rho1")))
+            return Estimate(rates, "not identified", lacking, least, details=details)
+        slope = still_to_rise(late)
+        values, down, up = self._propagate(sure, greedy, other, played, _reach(nested, chosen, slope))
+        verdict, reason = self._judge(values, down, up, SHARES[chosen], slope)
+        if verdict == "not identified":
+            return Estimate(possible(values[0], values[1]), verdict, reason, least, details=details)
         intervals: dict[str, Interval] = {}
-        for name, value, error in zip(_NAMES, values, errors, strict=True):
-            low, high = value - Z95 * error, value + Z95 * error
-            if verdict != "identified":  # what the anchor does not hold, only m does
-                low, high = min(low, widest[name][0]), max(high, widest[name][1] if name == "beta" else high)
+        for i, name in enumerate(_NAMES):
+            low, high = values[i] - down[i], values[i] + up[i]
+            if verdict == "weakly identified":  # the noise may be less than the anchor says, not more
+                low, high = (low, max(high, least[name][1])) if name == "beta" else (min(low, least[name][0]), high)
             intervals[name] = float(np.clip(low, 0, 1)), float(np.clip(high, 0, 1))
-        known = verdict != "not identified"
         return Estimate(
             rates=possible(values[0], values[1]),
             verdict=verdict,
             reason=reason,
-            intervals=intervals if known else widest,
-            accuracy=float(np.clip(values[3], 0, 1)) if known else None,
-            greedy_accuracy=float(np.clip(values[4], 0, 1)) if known else None,
+            intervals=intervals,
+            accuracy=float(np.clip(values[3], 0, 1)),
+            greedy_accuracy=float(np.clip(values[4], 0, 1)),
             details=details,
         )
 
-    def _solve(self, sure: float, greedy: float, other: float, played: float) -> Array:
-        """ρ0, ρ1, β, accuracy and greedy accuracy from the mean bits."""
+    def _epoch(self, rounds: float) -> int:
+        """Which epoch the next round falls in: the first window, then two, four, eight …"""
+        return int(np.log2(rounds / self.window + 1.0))
+
+    def _solve(self, means: Array) -> Array:
+        """ρ0, ρ1, β, accuracy and greedy accuracy from the mean bits s, a, b and that of all rounds."""
+        sure, greedy, other, played = means
         rho0 = other - (sure - greedy) / (self.n_classes - 1)
         beta = sure - rho0
         scale = beta if abs(beta) > 1e-9 else 1e-9
         return np.array([rho0, 1 - sure, beta, (played - rho0) / scale, (greedy - rho0) / scale])
 
-    def _widest_intervals(self, greedy: Mean, other: Mean, played: Mean) -> dict[str, Interval]:
+    def _propagate(
+        self, sure: Mean, greedy: Mean, other: Mean, played: Mean, reach: float
+    ) -> tuple[Array, Array, Array]:
+        """Values of `_solve`, and how far each may be lower and higher; s may be higher by `reach`."""
+        at = np.array([sure.value, greedy.value, other.value, played.value])
+        values = self._solve(at)
+        down, up = np.zeros_like(values), np.zeros_like(values)
+        for i, (fall, rise) in enumerate(((sure.half, reach), *((mean.half,) * 2 for mean in (greedy, other, played)))):
+            step = np.zeros_like(at)
+            step[i] = 1e-6
+            slope = (self._solve(at + step) - self._solve(at - step)) / 2e-6
+            down += np.where(slope > 0, slope * fall, slope * rise) ** 2
+            up += np.where(slope > 0, slope * rise, slope * fall) ** 2
+        return values, np.sqrt(down), np.sqrt(up)
+
+    def _known_without_anchor(self, greedy: Mean, other: Mean, played: Mean) -> dict[str, Interval]:
         """All that m says: ρ0 = m − β/K ≥ 0 and ρ1 = 1 − m − β(K−1)/K ≥ 0, for every β they allow."""
         K = self.n_classes
         if not other.rounds or not greedy.rounds:
@@ -203,101 +225,74 @@ class Plateaus:
         rho0 = (m - slack - most / K, m + slack)
         rho1 = (1 - m - slack - most * (K - 1) / K, 1 - m + slack)
         # The least accuracy is that of the least noise; an accuracy of 1 is always possible.
-        least = [(mean.value - (m - most / K)) / max(most, 1e-9) for mean in (played, greedy)]
-        found = (rho0, rho1, (0.0, most), (least[0], 1.0), (least[1], 1.0))
+        worst = [(mean.value - (m - most / K)) / max(most, 1e-9) for mean in (played, greedy)]
+        found = (rho0, rho1, (0.0, most), (worst[0], 1.0), (worst[1], 1.0))
         return {
             name: (float(np.clip(low, 0, 1)), float(np.clip(high, 0, 1)))
             for name, (low, high) in zip(_NAMES, found, strict=True)
         }
 
-    def _rise(self, last: int) -> float:
-        """By how many standard errors the surest rounds' mean bit rose from the last epoch but one to the last."""
-        if last < 2:
-            return np.inf if not self.half_life else 0.0
-        before, after = (_nested(self.memory[epoch])[-1] for epoch in (last - 1, last))
+    def _lacking(self, pooled: Array, greedy: Mean, other: Mean, sure: Mean) -> str:
+        """What the log would need for any estimate at all."""
+        if other.rounds < LEAST:
+            return f"only {other.rounds:.0f} rounds played another label than the greedy one; {LEAST} are needed"
+        if greedy.rounds < LEAST or sure.rounds < LEAST:
+            return (
+                f"only {min(greedy.rounds, sure.rounds):.0f} sure rounds played the label held best; {LEAST} are needed"
+            )
+        # Σ_r P(r)·1/P(r) = K: the mean of 1/P must be the number of labels.
+        n, total, squares = pooled[ALL, 0], *(pooled[[GREEDY, OTHER], column].sum() for column in (0, 2))
+        mean = total / n
+        doubt = 5 * np.sqrt(max(squares / n - mean**2, 0.0) / n) + 0.05 * self.n_classes
+        if abs(mean - self.n_classes) > doubt:
+            return f"1/probability averages {mean:.3g} and not {self.n_classes}, the number of labels; is either wrong?"
+        return ""
+
+    def _judge(self, values: Array, down: Array, up: Array, share: float, slope: float) -> tuple[Verdict, str]:
+        if values[2] - down[2] <= 0.0:
+            return "not identified", "the surest rounds' bits are no better than chance; let the learner learn longer"
+        trend = self._trend()
+        doubts = {
+            "few rounds so far": np.isnan(trend),
+            "the surest rounds' bits still get better with time": trend > _TREND,
+            "the mean bit still rises where the learner is surest": share < SHARES[1] or slope > _SLOPE,
+            "either the noise is extreme or the learner is never sure": values[2] < _FAINT,
+            "few sure or explored rounds so far": max(down[:2].max(), up[:2].max()) > 0.1,
+        }
+        for doubt, there in doubts.items():
+            if there:
+                return "weakly identified", f"{doubt}: the noise is at most what is said, and perhaps less"
+        return "identified", f"the mean bit is level over the surest {share:.0%} of rounds, and in time"
+
+    def _trend(self) -> float:
+        """By how many standard errors the surest rounds' mean bit rose lately; not a number if too early to say."""
+        if self.rounds[0] < 4 * self.window:
+            return np.nan
+        last = self._epoch(self.rounds[0] - 1)
+        earlier, later = (0, 1) if self.half_life is not None else (last - 1, last)
+        before, after = (nested_means(self.memory[epoch])[-1] for epoch in (earlier, later))
+        if min(before.rounds, after.rounds) < LEAST:
+            return np.nan
         return float((after.value - before.value) / np.sqrt(before.variance + after.variance))
 
-    def _curve(self, late: Array) -> list[dict[str, float]]:
+    def _curve(self, late: Array) -> list[dict[str, float | None]]:
         """Mean bit by band of margin, surest first: of the label held best, and of the others."""
-        rows = []
+        rows: list[dict[str, float | None]] = []
         for band, share in enumerate(BANDS):
-            best, rest = _mean(late[band]), _mean(late[band + len(BANDS)])
-            row = {"share": share, "margin": float(self.edges[band])}
-            for name, mean in (("best", best), ("other", rest)):
-                row |= {
-                    name: mean.value,
-                    f"{name}_half": Z95 * float(np.sqrt(mean.variance)),
-                    f"{name}_rounds": mean.rounds,
-                }
+            row: dict[str, float | None] = {"share": share, "margin": float(self.edges[band])}
+            for name, cell in (("best", band), ("other", band + len(BANDS))):
+                mean = mean_of(late[cell])
+                seen = mean.rounds > 0
+                row |= {name: mean.value if seen else None, f"{name}_half": mean.half if seen else None}
             rows.append(row)
         return rows
 
 
-def _nested(cells: Array) -> list[Mean]:
-    """Mean bits of the surest 2 %, 5 %, … of rounds."""
-    return [_mean(cell) for cell in np.cumsum(cells[: len(SHARES)], axis=0)]
-
-
-def _count(cells: Array, at: Array, weight: Array, bit: Array) -> None:
-    for column, values in enumerate((weight, weight * bit, weight * weight)):
-        cells[:, column] += np.bincount(at, values, minlength=_CELLS)
-
-
-def _mean(cell: Array) -> Mean:
-    """Weighted mean with Agresti and Coull's variance, which is never zero."""
-    total, ones, squares = cell
-    if total <= 0.0:
-        return Mean(0.5, 0.25, 0.0)
-    n, mean = total**2 / squares, ones / total
-    centre = (n * mean + 2) / (n + 4)
-    return Mean(float(mean), float(centre * (1 - centre) / (n + 4)), float(n))
-
-
-def _widest(nested: list[Mean]) -> int:
-    """Lepski's rule: the widest share whose mean no narrower one exceeds by more than chance."""
-    chosen = 0
-    for wide in range(1, len(nested)):
-        for narrow in range(wide):
-            drop = nested[narrow].value - nested[wide].value
-            chance = np.sqrt(max(nested[narrow].variance - nested[wide].variance, 0.0))
-            if nested[narrow].rounds >= _LEAST and drop > _LEPSKI * chance:
-                return chosen
-        chosen = wide
-    return chosen
-
-
-def _propagate(solve: Callable[..., Array], means: tuple[Mean, ...]) -> tuple[Array, Array]:
-    """Values and standard errors of `solve` at these means, by its slope in each."""
-    at = np.array([mean.value for mean in means])
-    values = solve(*at)
-    variance = np.zeros_like(values)
-    for i, mean in enumerate(means):
-        step = np.zeros_like(at)
-        step[i] = 1e-6
-        slope = (solve(*(at + step)) - solve(*(at - step))) / 2e-6
-        variance += slope**2 * mean.variance
-    return values, np.sqrt(variance)
-
-
-def _lacking(greedy: Mean, other: Mean, sure: Mean) -> str:
-    if other.rounds < _LEAST:
-        return f"only {other.rounds:.0f} rounds played another label than the greedy one; {_LEAST} are needed"
-    if greedy.rounds < _LEAST or sure.rounds < _LEAST:
-        return f"only {min(greedy.rounds, sure.rounds):.0f} rounds played the label held best; {_LEAST} are needed"
-    return ""
-
-
-def _judge(values: Array, errors: Array, share: float, rise: float) -> tuple[Verdict, str]:
-    if values[2] - Z95 * errors[2] <= 0.0:
-        return "not identified", "the surest rounds' bits are no better than chance; let the learner learn longer"
-    at_most = "the noise is at most what is said, and perhaps less"
-    if rise == np.inf or errors[:2].max() > 0.05:
-        return "weakly identified", f"few rounds so far: {at_most}"
-    if rise > _RISE:
-        return "weakly identified", f"the surest rounds' bits still get better with time: {at_most}"
-    if share < SHARES[1]:
-        return "weakly identified", f"the mean bit still rises where the learner is surest: {at_most}"
-    return "identified", f"the mean bit is level over the surest {share:.0%} of rounds, and in time"
+def _reach(nested: list[Mean], chosen: int, slope: float) -> float:
+    """How far above the plateau's mean its true level may lie."""
+    sure = nested[chosen]
+    tops = [mean.value + mean.half for mean in nested[1 : chosen + 1] if mean.rounds >= LEAST]
+    return max([sure.half + slope, *(top - sure.value for top in tops)])
 
 
 def _join(parts: list[Window]) -> Window:

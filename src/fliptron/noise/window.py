@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from fliptron.arrays import Array, InputError
+from fliptron.arrays import Array, InputError, as_matrix
 from fliptron.noise.estimate import Estimate
 
 
@@ -48,9 +48,9 @@ class Window:
             bit=_column("bit", bit),
             best=_labels("best", greedy if best is None else best, n_classes),
             margin=_column("margin", margin),
-            X=None if X is None else np.asarray(X),
+            X=None if X is None else np.asarray(as_matrix(X)),
         )
-        sizes = {column.shape[0] for column in window.columns()}
+        sizes = {column.shape[0] for column in (*window.columns(), *([] if window.X is None else [window.X]))}
         if len(sizes) != 1:
             raise InputError(f"the columns have {sorted(sizes)} rounds; all must have the same")
         _allow("bit", window.bit, (window.bit == 0) | (window.bit == 1), "0 or 1")

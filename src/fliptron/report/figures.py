@@ -87,8 +87,8 @@ def margin_curve(estimate: Estimate) -> Figure:
         ("other", "#D55E00", "other labels", "ρ₀", np.array([estimate.rates.rho0])),
     )
     for name, colour, words, symbol, level in lines:
-        seen = np.array([band[f"{name}_rounds"] > 0 for band in curve])
-        value, half = (np.array([band[each] for band in curve])[seen] for each in (name, f"{name}_half"))
+        seen = np.array([band[name] is not None for band in curve])
+        value, half = (np.array([band[each] for band in curve], dtype=float)[seen] for each in (name, f"{name}_half"))
         axes.errorbar(middle[seen], value, half, color=colour, fmt="o-", markersize=4, capsize=2, label=words)
         if estimate.verdict != "not identified":
             axes.axhline(level[0], color=colour, linestyle="--", linewidth=1)
