@@ -5,27 +5,23 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-import threading
-import time
 from typing import Any
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.table import Table
-from rich.text import Text
 
 import fliptron
 from fliptron import theory
 from fliptron.arrays import InputError
 from fliptron.audit import audit
 from fliptron.datasets import REGISTRY, load
-from fliptron.experiments.comparison import Comparison, compare
+from fliptron.experiments.comparison import compare
 from fliptron.experiments.roster import DEFAULT, ROSTER, SLOW
 from fliptron.logs import read_log
-from fliptron.noise import Estimate
 from fliptron.report import make_folder, writable_folder, write_noise, write_report
-from fliptron.report.page import plus_minus
+from fliptron.report.progress import Watcher
+from fliptron.report.tables import cell, error_table, estimate_json, estimate_table, rates_table
 from fliptron.stream import Order
 
 INTERRUPTED = 130
@@ -185,9 +181,9 @@ def run(
         if as_json:
             click.echo(json.dumps(result.rows(), indent=2))
         else:
-            Console().print(_table(result))
+            Console().print(error_table(result))
             if any("rates_mean" in row for row in result.rows()):
-                Console().print(_rates_table(result))
+                Console().print(rates_table(result))
             click.echo(f"Picture: {folder / 'errors.png'}\nReport:  {page}")
     if result.interrupted:
         raise SystemExit(INTERRUPTED)
@@ -216,46 +212,12 @@ def estimate(*, log: str, classes: int | None, window: int, half_life: float | N
     found = audit(read_log(log), n_classes=classes, window=window, half_life=half_life)
     picture = write_noise(found, folder)
     if as_json:
-        click.echo(json.dumps(_estimate_json(found) | {"picture": str(picture)}, indent=2))
+        click.echo(json.dumps(estimate_json(found) | {"picture": str(picture)}, indent=2))
         return
-    table = Table(box=None, header_style="bold")
-    for column in ("", "estimate", "95 % interval"):
-        table.add_column(column, justify="left" if not column else "right")
-    for name, value in _estimated(found).items():
-        low, high = found.intervals[name]
-        table.add_row(_MEANING[name], "–" if value is None else f"{value:.4f}", f"{low:.4f} to {high:.4f}")
-    Console().print(table)
+    Console().print(estimate_table(found))
     click.echo(f"\nVerdict: {found.verdict}. {found.reason[0].upper()}{found.reason[1:]}.")
     click.echo(f"{found.details['rounds']:,} rounds, {found.details['explored']:,.0f} of them explored.")
     click.echo(f"Picture: {picture}")
-
-
-_MEANING = {
-    "rho0": "rho0, wrong told as right",
-    "rho1": "rho1, right told as wrong",
-    "beta": "beta = 1 - rho0 - rho1",
-    "accuracy": "true accuracy of what was played",
-    "greedy_accuracy": "true accuracy of the greedy label",
-}
-
-
-def _estimated(found: Estimate) -> dict[str, float | None]:
-    known = found.verdict != "not identified"
-    rates = {"rho0": found.rates.rho0, "rho1": found.rates.rho1, "beta": found.beta}
-    return {name: value if known else None for name, value in rates.items()} | {
-        "accuracy": found.accuracy,
-        "greedy_accuracy": found.greedy_accuracy,
-    }
-
-
-def _estimate_json(found: Estimate) -> dict[str, Any]:
-    return {
-        **_estimated(found),
-        "intervals": dict(found.intervals),
-        "verdict": found.verdict,
-        "reason": found.reason,
-        **found.details,
-    }
 
 
 @main.command()
@@ -286,7 +248,7 @@ def data(*, as_json: bool) -> None:
     for column in ("name", "rows", "features", "classes", "present", "source"):
         table.add_column(column, justify="right" if column in ("rows", "features", "classes") else "left")
     for row in rows:
-        table.add_row(*(_cell(value) for value in row.values()))
+        table.add_row(*(cell(value) for value in row.values()))
     Console().print(table)
 
 
@@ -350,106 +312,3 @@ def advise(
         f"Without a horizon: gamma_t = min(0.5, {schedule.scale:.4g} / t^{schedule.power:.3g}).\n\n"
         + click.wrap_text(caveat, width=79)
     )
-
-
-class Watcher:
-    """Live progress of a comparison: a bar a learner, with rounds a second and the error so far."""
-
-    def __init__(self, console: Console, names: list[str], rounds: int, seeds: int) -> None:
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            TextColumn("{task.percentage:>3.0f} %"),
-            TextColumn("error {task.fields[error]}"),
-            RateColumn(),
-            TimeRemainingColumn(),
-            console=console,
-            transient=True,
-            disable=not console.is_terminal,
-        )
-        self._console, self._rounds, self._seeds = console, rounds, seeds
-        width = max(map(len, names))
-        self._tasks = {
-            name: self._progress.add_task(name.ljust(width), total=rounds * seeds, start=False, error="  –  ")
-            for name in names
-        }
-        self._counts: dict[str, dict[int, tuple[int, int]]] = {name: {} for name in names}
-        self._shown: dict[str, float] = {}
-        self._lock = threading.Lock()
-
-    def __enter__(self) -> Watcher:
-        self._console.print("Compiling the loops (kept for next time) and starting …", style="dim")
-        self._progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._progress.stop()
-
-    def __call__(self, name: str, seed: int, done: int, mistakes: int) -> None:
-        """Take the counts of one run."""
-        with self._lock:
-            counts = self._counts[name]
-            counts[seed] = done, mistakes
-            finished = sum(count[0] for count in counts.values())
-            whole = finished == self._rounds * self._seeds
-            if not whole and time.monotonic() - self._shown.get(name, 0.0) < 0.1:
-                return
-            if name not in self._shown:
-                self._progress.start_task(self._tasks[name])
-            self._shown[name] = time.monotonic()
-            error = f"{sum(count[1] for count in counts.values()) / finished:.3f}"
-            self._progress.update(self._tasks[name], completed=finished, error=error)
-            if whole and not self._console.is_terminal:
-                self._console.print(f"{name}: {self._seeds} × {self._rounds:,} rounds, error {error}", highlight=False)
-
-
-class RateColumn(ProgressColumn):
-    """Rounds a second."""
-
-    def render(self, task: Task) -> Text:
-        """The speed so far."""
-        speed = task.finished_speed or task.speed
-        return Text("" if speed is None else f"{speed / 1e6:.2f} M rounds/s", style="dim")
-
-
-def _rates_table(result: Comparison) -> Table:
-    table = Table(title="Flip rates", title_justify="left", box=None, header_style="bold")
-    table.add_column("")
-    for column in ("rho0", "rho1"):
-        table.add_column(column, justify="right")
-    table.add_row("true", *(f"{rate:.4f}" for rate in result.rates))
-    for row in result.rows():
-        if "rates_mean" in row:
-            halves = row["rates_ci95"] or (None, None)
-            table.add_row(row["learner"], *map(plus_minus, row["rates_mean"], halves))
-    return table
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _table(result: Comparison) -> Table:
-    (rho0, rho1), seeds = result.rates, len(result.seeds)
-    table = Table(
-        title=f"{result.dataset.name}, rates ({rho0:g}, {rho1:g}), {result.rounds:,} rounds, seeds: {seeds}",
-        title_justify="left",
-        box=None,
-        header_style="bold",
-    )
-    table.add_column("learner")
-    table.add_column("told")
-    for column in ("error ± 95 %", "greedy error ± 95 %", "rounds/s"):
-        table.add_column(column, justify="right")
-    for row in sorted(result.rows(), key=lambda row: float(row["error_mean"])):
-        told = "true labels" if row["learner"] == "Perceptron" else "true rates" if "rates" in row["params"] else "bits"
-        table.add_row(
-            row["learner"],
-            told,
-            plus_minus(row["error_mean"], row["error_ci95"]),
-            plus_minus(row["greedy_error_mean"], row["greedy_error_ci95"]),
-            f"{row['rounds_per_second']:,.0f}",
-        )
-    return table
