@@ -19,7 +19,7 @@ from fliptron.learners import (
     RidgeRegression,
 )
 from fliptron.logs import read_log, write_log
-from fliptron.noise import Estimate, Plateaus
+from fliptron.noise import Estimate, NREst, Plateaus
 from fliptron.rounds import Decision, Rates, RoundLog, Trace
 from fliptron.simulate import simulate
 from fliptron.stream import Stream
@@ -42,6 +42,7 @@ __all__ = [
     "InputError",
     "Learner",
     "LeastMeanSquares",
+    "NREst",
     "Perceptron",
     "Plateaus",
     "Rates",
