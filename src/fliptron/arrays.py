@@ -32,6 +32,7 @@ Row = Array | SparseRow
 Matrix = Array | Csr
 
 FLOAT64 = np.dtype(np.float64)
+_LINE = 64
 LARGEST = 1e150
 """The largest size of a value: its square, summed over features, is still a number."""
 
@@ -94,6 +95,15 @@ def as_csr(X: Any) -> Csr:
         np.ascontiguousarray(matrix.data),
         int(matrix.shape[1]),
     )
+
+
+def aligned(array: Array) -> Array:
+    """A copy that starts on a cache line; NumPy's own start 16 bytes into one, which slows vector loads by a tenth."""
+    room = np.empty(array.nbytes + _LINE, dtype=np.uint8)
+    start = -room.ctypes.data % _LINE
+    copy = room[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
 
 
 def as_labels(y: Any, n_rows: int, n_classes: int) -> Array:

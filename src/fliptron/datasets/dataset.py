@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fliptron.arrays import Array, Csr, InputError, Matrix, as_labels, as_matrix, count_rows
+from fliptron.arrays import Array, Csr, InputError, Matrix, aligned, as_labels, as_matrix, count_rows
 from fliptron.kernels.vectors import row
 
 
@@ -63,10 +63,9 @@ class Dataset:
         if self.n_classes < 2:
             raise InputError(f"{self.name} has {self.n_classes} class; at least 2 are expected")
         matrix = as_matrix(self.X, self.n_features)
-        sparse = isinstance(matrix, Csr)
         labels = np.array(as_labels(self.y, self.n_rows, self.n_classes))
-        matrix = matrix if sparse or matrix is not self.X else np.array(matrix)
-        for array in (labels, *(matrix[:3] if sparse else (matrix,))):
+        matrix = matrix if isinstance(matrix, Csr) else aligned(matrix)
+        for array in (labels, *(matrix[:3] if isinstance(matrix, Csr) else (matrix,))):
             array.flags.writeable = False
         object.__setattr__(self, "X", matrix)
         object.__setattr__(self, "y", labels)

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy import ndarray
 
-from fliptron.arrays import FLOAT64, Array, InputError, Row, as_matrix, as_row, count_rows, whole
+from fliptron.arrays import FLOAT64, Array, InputError, Row, aligned, as_matrix, as_row, count_rows, whole
 from fliptron.exploration import Exploration
 from fliptron.kernels import loop
 from fliptron.kernels.randomness import CHOICES, make_key
@@ -46,7 +46,7 @@ class Learner(ABC):
         check_memory("a weight for every class and feature", self.n_classes * self.n_features, "fewer of either")
         self.rounds = 0
         """How many decisions have been made."""
-        self.state = self._start(np.zeros((self.n_classes, self.n_features)), np.zeros(self.n_classes))
+        self.state = self._start(aligned(np.zeros((self.n_classes, self.n_features))), np.zeros(self.n_classes))
         self.schedule = np.array(self.exploration.steps)
         self.key = np.uint64(make_key(self.seed, CHOICES))
         self._n_feedback = self.n_classes if self.full_information else 2
