@@ -4,10 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help run test lint bench tune study-rates study-rcine study-cost clean
+.PHONY: help run test lint bench tune study-rates study-rcine study-cost study-coverage clean
 
 help:  ## what there is
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 13
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -40,6 +40,9 @@ study-rcine: $(READY)  ## RCINE beside RCNBF with true rates (two minutes; needs
 
 study-cost: $(READY)  ## what an estimate costs, NREst and plateaus (three minutes)
 	$(BIN)/python benchmarks/rcine.py cost
+
+study-coverage: $(READY)  ## do the plateaus' intervals cover where no round is certain? (a minute)
+	$(BIN)/python benchmarks/coverage.py
 
 clean:  ## remove the environment and what it made
 	rm -rf $(VENV) out .pytest_cache .mypy_cache .ruff_cache

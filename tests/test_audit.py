@@ -1,0 +1,35 @@
+"""What a log tells."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fliptron import LeastMeanSquares, RidgeRegression, audit, simulate
+
+
+class TestAudit:
+    def test_with_margins_and_with_examples(self, digits):
+        learner = LeastMeanSquares(n_classes=10, n_features=64, gamma=0.1, seed=1)
+        log = simulate(learner, digits, rates=(0.2, 0.4), rounds=100_000, seed=1, log=True).log
+        from fliptron.logs import Log
+
+        truth = np.mean(log.label == digits.y[log.row])
+        kept = {name: getattr(log, name) for name in ("label", "greedy", "probability", "bit")}
+        for each in (log, Log(**kept, margin=None, X=16.0 * digits.X[log.row])):
+            found = audit(each)
+            assert found.rates == pytest.approx((0.2, 0.4), abs=0.02)
+            low, high = found.intervals["accuracy"]
+            assert low <= truth <= high
+
+    def test_replay_learns_what_play_learnt(self, digits):
+        from fliptron.kernels.loop import replay
+
+        first, second = (RidgeRegression(n_classes=10, n_features=64, gamma=0.1) for _ in range(2))
+        log = simulate(first, digits, rates=(0.2, 0.4), rounds=3000, log=True).log
+        best, margin = np.empty(3000, dtype=np.int64), np.empty(3000)
+        columns = (log.label, log.greedy, log.probability, log.bit.astype(np.int64))
+        replay(second.state, digits.X[log.row], *columns, best, margin)
+        np.testing.assert_array_equal(first.weights, second.weights)
+        np.testing.assert_array_equal(best, log.greedy)
+        np.testing.assert_array_equal(margin, log.margin)

@@ -1,0 +1,100 @@
+"""RCINE: estimates on time, guarded, and with any estimator."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fliptron import RCINE, RCNBF, InputError, simulate
+from fliptron.noise import Estimate
+from fliptron.rounds import Rates
+
+
+class TestRCINE:
+    def test_with_plateaus_it_is_as_good_as_rcnbf_with_the_true_rates(self, digits):
+        rates = (0.2, 0.4)
+        for seed in range(2):
+            learner = RCINE(n_classes=10, n_features=64, gamma=0.2, seed=seed)
+            told = RCNBF(n_classes=10, n_features=64, gamma=0.2, rates=rates, seed=seed)
+            errors = [simulate(one, digits, rates=rates, rounds=300_000, seed=seed).error for one in (learner, told)]
+            assert errors[0] < 1.1 * errors[1]
+            assert learner.rates == pytest.approx(rates, abs=0.05)
+
+    def test_estimates_are_recorded_every_refresh(self, digits):
+        learner = RCINE(n_classes=10, n_features=64, refresh=2000)
+        trace = simulate(learner, digits, rates=(0.2, 0.4), rounds=9000)
+        assert [at for at, _ in trace.estimates] == [2000, 4000, 6000, 8000]
+        assert all(isinstance(found, Estimate) for _, found in trace.estimates)
+
+    def test_an_estimate_that_cannot_be_trusted_is_not_taken(self, digits):
+        answers = iter(
+            [
+                Estimate(Rates(0.1, 0.2), "identified", "good"),
+                Estimate(Rates(0.3, 0.3), "not identified", "bad"),
+                Estimate(Rates(0.49, 0.49), "weakly identified", "beta below the floor"),
+            ]
+        )
+
+        class Scripted:
+            needs_rows = True
+            seen = cleared = 0
+
+            def absorb(self, window):
+                self.seen += window.rounds
+                assert window.X.shape == (1000, 64)
+
+            def estimate(self):
+                return next(answers)
+
+            def clear(self):
+                self.cleared += 1
+
+        scripted = Scripted()
+        learner = RCINE(n_classes=10, n_features=64, estimator=scripted, refresh=1000, pooled=False)
+        simulate(learner, digits, rates=(0.1, 0.2), rounds=3000)
+        assert learner.rates == (0.1, 0.2)
+        assert (scripted.seen, scripted.cleared) == (3000, 3)
+        with pytest.raises(InputError, match="holds an object that a file cannot"):
+            learner.save("never.npz")
+
+    def test_the_window_holds_the_rounds_as_they_were(self, small, small_sparse):
+        windows = []
+
+        class Keeper:
+            needs_rows = True
+
+            def absorb(self, window):
+                windows.append(window)
+
+            def estimate(self):
+                return Estimate(Rates(0.0, 0.0), "not identified", "")
+
+            def clear(self):
+                pass
+
+        for data in (small, small_sparse):
+            learner = RCINE(n_classes=3, n_features=5, estimator=Keeper(), refresh=300)
+            log = simulate(learner, data, rates=(0.2, 0.2), rounds=700, log=True).log
+            for window, start in zip(windows[-2:], (0, 300), strict=True):
+                part = slice(start, start + 300)
+                np.testing.assert_allclose(window.X, small.X[log.row[part]], atol=1e-6)
+                for name in ("label", "greedy", "probability", "bit", "margin"):
+                    np.testing.assert_allclose(getattr(window, name), getattr(log, name)[part], atol=1e-12)
+
+    @pytest.mark.parametrize("refresh", [5003, 12_007])
+    def test_any_refresh_makes_windows_of_a_sound_length(self, digits, refresh):
+        learner = RCINE(n_classes=10, n_features=64, refresh=refresh)
+        trace = simulate(learner, digits, rates=(0.2, 0.4), rounds=3 * refresh)
+        assert [at for at, _ in trace.estimates] == [refresh, 2 * refresh, 3 * refresh]
+        assert trace.estimates[-1][1].details["rounds"] == 3 * refresh
+        assert learner.state.columns.shape[0] > 2400
+        again = simulate(learner, digits, rates=(0.2, 0.4), rounds=refresh)
+        assert [at for at, _ in again.estimates] == [4 * refresh]
+
+    def test_names_of_estimators(self):
+        with pytest.raises(InputError, match="'plateaus', 'nrest', or 'nrest:'"):
+            RCINE(n_classes=3, n_features=2, estimator="guess")
+        with pytest.raises(InputError, match="refresh is 10"):
+            RCINE(n_classes=3, n_features=2, refresh=10)
+        with pytest.raises(InputError, match="beta_floor is nan"):
+            RCINE(n_classes=3, n_features=2, beta_floor=np.nan)
