@@ -19,7 +19,7 @@ from fliptron.datasets import REGISTRY, load
 from fliptron.experiments.comparison import compare
 from fliptron.experiments.roster import DEFAULT, ROSTER, SLOW
 from fliptron.logs import read_log
-from fliptron.report import make_folder, writable_folder, write_noise, write_report
+from fliptron.report import writable_folder, write_noise, write_report
 from fliptron.report.progress import Watcher
 from fliptron.report.tables import cell, error_table, estimate_json, estimate_table, rates_table
 from fliptron.stream import Order
@@ -171,19 +171,20 @@ def run(
             gamma=gamma,
             jobs=jobs,
             watch=watcher,
-            logs=make_folder(folder / "logs") if keep_logs else None,
+            logs=folder / "logs" if keep_logs else None,
         )
     kept = sum(map(len, result.traces.values()))
     if result.interrupted:
         console.print(f"Interrupted: {kept} of {len(names) * seeds} runs had finished and are kept.", style="bold")
     if kept:
-        page = write_report(result, folder, shlex.join(["fliptron", *sys.argv[1:]]))
+        table = result.rows()
+        page = write_report(result, table, folder, shlex.join(["fliptron", *sys.argv[1:]]))
         if as_json:
-            click.echo(json.dumps(result.rows(), indent=2))
+            click.echo(json.dumps(table, indent=2))
         else:
-            Console().print(error_table(result))
-            if any("rates_mean" in row for row in result.rows()):
-                Console().print(rates_table(result))
+            Console().print(error_table(result, table))
+            if any("rates_mean" in row for row in table):
+                Console().print(rates_table(result, table))
             click.echo(f"Picture: {folder / 'errors.png'}\nReport:  {page}")
     if result.interrupted:
         raise SystemExit(INTERRUPTED)

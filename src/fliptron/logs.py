@@ -13,6 +13,7 @@ import duckdb
 import numpy as np
 
 from fliptron.arrays import Array, InputError, as_matrix
+from fliptron.output import whole_file
 from fliptron.rounds import RoundLog
 
 REQUIRED = ("label", "greedy", "probability", "bit")
@@ -67,16 +68,12 @@ def write_log(path: str | os.PathLike[str], log: RoundLog) -> None:
     path = Path(path)
     kind = _format(path)
     rounds = {name: getattr(log, name) for name in ("row", *REQUIRED, "margin")}  # noqa: F841  # DuckDB finds it by name
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    target = str(part).replace("'", "''")
-    try:
-        with duckdb.connect() as database:
+    with whole_file(path) as part, duckdb.connect() as database:
+        target = str(part).replace("'", "''")
+        try:
             database.execute(f"COPY (SELECT * FROM rounds) TO '{target}' (FORMAT {kind})")
-        os.replace(part, path)
-    except (OSError, duckdb.Error) as error:
-        raise InputError(f"{path} cannot be written ({str(error).splitlines()[0]})") from None
-    finally:
-        part.unlink(missing_ok=True)
+        except duckdb.Error as error:
+            raise InputError(f"{path} cannot be written ({str(error).splitlines()[0]})") from None
 
 
 def _wanted(path: Path, given: list[str]) -> tuple[list[str], list[str]]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fliptron.arrays import Array, Csr, InputError, Matrix, aligned, as_labels, as_matrix, count_rows
+from fliptron.arrays import Array, Csr, InputError, Matrix, aligned, as_labels, as_matrix, count_rows, to_unit_norm
 from fliptron.kernels.vectors import row
 
 
@@ -53,7 +53,7 @@ class Dataset:
         if classes is None:
             y, classes = _number(np.asarray(y), n_rows)
         if unit_norm:
-            matrix = _unit_norm(matrix)
+            matrix = to_unit_norm(matrix)
         return cls(name, matrix, y, matrix.width if isinstance(matrix, Csr) else matrix.shape[1], classes, source)
 
     def __post_init__(self) -> None:
@@ -107,21 +107,3 @@ def _number(y: Array, n_rows: int) -> tuple[Array, tuple[Any, ...]]:
     except TypeError:
         raise InputError("labels of different kinds cannot be sorted; numbers or words are expected") from None
     return numbers, tuple(found.tolist())
-
-
-def _unit_norm(matrix: Matrix) -> Matrix:
-    """Rows scaled to length 1, by their largest value first, so that no square is lost or overflows."""
-    if not isinstance(matrix, Csr):
-        matrix = matrix / _nonzero(np.abs(matrix).max(axis=1, keepdims=True))
-        return np.asarray(matrix / _nonzero(np.linalg.norm(matrix, axis=1, keepdims=True)))
-    lengths = np.diff(matrix.indptr)
-    rows = np.repeat(np.arange(lengths.size), lengths)
-    largest = np.zeros(lengths.size)
-    np.maximum.at(largest, rows, np.abs(matrix.data))
-    values = matrix.data / _nonzero(largest)[rows]
-    norms = np.sqrt(np.bincount(rows, values**2, minlength=lengths.size))
-    return matrix._replace(data=values / _nonzero(norms)[rows])
-
-
-def _nonzero(sizes: Array) -> Array:
-    return np.where(sizes > 0.0, sizes, 1.0)

@@ -18,6 +18,7 @@ from fliptron.arrays import Array, InputError, whole
 from fliptron.datasets import Dataset
 from fliptron.experiments.roster import build
 from fliptron.logs import write_log
+from fliptron.output import make_folder
 from fliptron.rounds import Rates, Trace
 from fliptron.simulate import simulate
 from fliptron.stream import Order
@@ -138,6 +139,8 @@ def compare(
 
     learners = {name: build(name, dataset, rates=rates, seed=0, gamma=gamma) for name in names}
     result.traces.update({name: [] for name in learners})
+    if logs is not None:
+        make_folder(logs)
     runs: dict[Future[Trace], str] = {}
     with ThreadPoolExecutor(os.cpu_count() if jobs is None else whole("jobs", jobs, 1, 10_000)) as pool:
         try:

@@ -30,11 +30,17 @@ def unbiased(bit, rates):
     return (bit - rates[0]) / (1.0 - rates[0] - rates[1])
 
 
+@compiled(**STEP)
+def add_update(W, times, rates, x, label, greedy, probability, feedback):
+    """W += times·H, with H = (h/P(ỹ))·e_ỹ⊗x − e_ŷ⊗x (the paper's eq. 5)."""
+    add(W, greedy, -times, x)
+    add(W, label, times * (unbiased(feedback, rates) / probability), x)
+
+
 @learns(RcnbfState)
 def rcnbf(state, x, label, greedy, probability, feedback):
-    """H = (h/P(ỹ))·e_ỹ⊗x − e_ŷ⊗x (the paper's eq. 5)."""
-    add(state.W, greedy, -1.0, x)
-    add(state.W, label, unbiased(feedback, state.rates) / probability, x)
+    """W += H."""
+    add_update(state.W, 1.0, state.rates, x, label, greedy, probability, feedback)
 
 
 class RCNBF(Learner):
@@ -119,13 +125,9 @@ def averaged_scores(state, x, out):
 @learns(AveragedState)
 def averaged(state, x, label, greedy, probability, feedback):
     """RCNBF's H, added to W and, times i − 1, to what the mean of W lacks."""
-    before = state.updates[0]
-    step = unbiased(feedback, state.rates) / probability
-    add(state.W, greedy, -1.0, x)
-    add(state.W, label, step, x)
-    add(state.late, greedy, -before, x)
-    add(state.late, label, before * step, x)
-    state.updates[0] = before + 1.0
+    add_update(state.W, 1.0, state.rates, x, label, greedy, probability, feedback)
+    add_update(state.late, state.updates[0], state.rates, x, label, greedy, probability, feedback)
+    state.updates[0] += 1.0
 
 
 class AveragedRCNBF(RCNBF):

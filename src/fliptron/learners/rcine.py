@@ -11,8 +11,8 @@ from fliptron.arrays import Array, InputError, real, whole
 from fliptron.exploration import Exploration
 from fliptron.kernels.compiling import STEP, compiled
 from fliptron.kernels.loop import learns, score
-from fliptron.kernels.vectors import add, argmax, index, lead, size, value
-from fliptron.learners.banditron import unbiased
+from fliptron.kernels.vectors import argmax, index, lead, size, value
+from fliptron.learners.banditron import add_update
 from fliptron.learners.base import Learner
 from fliptron.noise import Estimate, Plateaus, RateEstimator, Window
 from fliptron.noise.published import NETWORKS, NREst
@@ -51,8 +51,7 @@ def record(state, x, label, greedy, probability, feedback):
 def rcine(state, x, label, greedy, probability, feedback):
     """Push (x, ỹ, f_ρ) to S, then RCNBF's H with the estimated rates (the paper's Algorithm 2)."""
     record(state, x, label, greedy, probability, feedback)
-    add(state.W, greedy, -1.0, x)
-    add(state.W, label, unbiased(feedback, state.rates) / probability, x)
+    add_update(state.W, 1.0, state.rates, x, label, greedy, probability, feedback)
 
 
 class RCINE(Learner):

@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 import numpy as np
@@ -16,7 +17,7 @@ from matplotlib.figure import Figure
 from fliptron.arrays import InputError
 from fliptron.experiments.comparison import Comparison, interval
 from fliptron.noise import Estimate
-from fliptron.output import write_whole
+from fliptron.output import make_folder, write_whole
 from fliptron.report.figures import error_curves, margin_curve, style
 from fliptron.report.page import report_page
 
@@ -31,15 +32,6 @@ def writable_folder(path: str | os.PathLike[str]) -> Path:
     return folder
 
 
-def make_folder(folder: Path) -> Path:
-    """Make a folder and those above it, or refuse."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{folder} cannot be made ({error.strerror})") from None
-    return folder
-
-
 def write_noise(estimate: Estimate, folder: Path) -> Path:
     """Write noise.png and noise.svg, the picture behind an estimate; the path of the first."""
     svg, png = _draw(lambda: margin_curve(estimate))
@@ -48,10 +40,9 @@ def write_noise(estimate: Estimate, folder: Path) -> Path:
     return folder / "noise.png"
 
 
-def write_report(comparison: Comparison, folder: Path, command: str) -> Path:
+def write_report(comparison: Comparison, rows: list[dict[str, Any]], folder: Path, command: str) -> Path:
     """Write results.json, curves.csv, errors.png, errors.svg and report.html; the path of the last."""
     make_folder(folder)
-    rows = comparison.rows()
     svg, png = _draw(lambda: error_curves(comparison))
     write_whole(folder / "results.json", json.dumps(rows, indent=2))
     write_whole(folder / "curves.csv", _curves(comparison))

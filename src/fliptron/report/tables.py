@@ -50,14 +50,14 @@ def estimate_table(found: Estimate) -> Table:
     return table
 
 
-def rates_table(result: Comparison) -> Table:
+def rates_table(result: Comparison, rows: list[dict[str, Any]]) -> Table:
     """True rates, and those that learners found."""
     table = Table(title="Flip rates", title_justify="left", box=None, header_style="bold")
     table.add_column("")
     for column in ("rho0", "rho1"):
         table.add_column(column, justify="right")
     table.add_row("true", *(f"{rate:.4f}" for rate in result.rates))
-    for row in result.rows():
+    for row in rows:
         if "rates_mean" in row:
             halves = row["rates_ci95"] or (None, None)
             table.add_row(row["learner"], *map(plus_minus, row["rates_mean"], halves))
@@ -71,7 +71,7 @@ def cell(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def error_table(result: Comparison) -> Table:
+def error_table(result: Comparison, rows: list[dict[str, Any]]) -> Table:
     """One row a learner, the best first."""
     (rho0, rho1), seeds = result.rates, len(result.seeds)
     table = Table(
@@ -84,7 +84,7 @@ def error_table(result: Comparison) -> Table:
     table.add_column("told")
     for column in ("error ± 95 %", "greedy error ± 95 %", "rounds/s"):
         table.add_column(column, justify="right")
-    for row in sorted(result.rows(), key=lambda row: float(row["error_mean"])):
+    for row in sorted(rows, key=lambda row: float(row["error_mean"])):
         told = "true labels" if row["learner"] == "Perceptron" else "true rates" if "rates" in row["params"] else "bits"
         table.add_row(
             row["learner"],
