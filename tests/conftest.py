@@ -21,6 +21,7 @@ from fliptron import (
     Confidit,
     Dataset,
     Exploration,
+    Fliptron,
     LeastMeanSquares,
     Perceptron,
     RidgeRegression,
@@ -39,6 +40,9 @@ LEARNERS = {
     "Confidit": Confidit,
     "RCINE": partial(RCINE, gamma=0.3, refresh=300),
     "RidgeRegression": partial(RidgeRegression, regularization=1.0, gamma=Exploration(1.0, power=1 / 3, cap=0.5)),
+    "Fliptron": Fliptron,
+    "Fliptron-diagonal": partial(Fliptron, form="diagonal"),
+    "Fliptron-drift": partial(Fliptron, half_life=1000),
     "LeastMeanSquares": partial(LeastMeanSquares, gamma=0.3, step=0.1),
 }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 
@@ -133,3 +135,80 @@ class LmsTwin(Twin):
         self.G[label] += g**2
         moved = self.G[label] > 0
         self.W[label][moved] -= self.step * g[moved] / np.sqrt(self.G[label][moved])
+
+
+class FliptronTwin(Twin):
+    """Bayes' rule for one bit with the derivatives of log Z taken by complex steps, and choices by every crossing of
+    the labels' upper bounds."""
+
+    def __init__(self, K, d, diagonal=False):
+        super().__init__(K, d)
+        self.cov, self.diagonal = [100.0 * np.eye(d) for _ in range(K)], diagonal
+        self.n = dict.fromkeys(("uniform", "blind", "sure"), 0.0)
+        self.ones, self.level, self.learnt = dict(self.n), 0.5, 0
+
+    def probabilities(self, x, gamma):
+        gamma = 1.0 if self.learnt < 100 else gamma
+        s, sigma = self.W @ x, np.array([np.sqrt(x @ C @ x) for C in self.cov])
+        crossings = [
+            (s[a] - s[b]) / (sigma[b] - sigma[a]) for a in range(self.K) for b in range(a) if sigma[a] != sigma[b]
+        ]
+        cuts = np.unique([0.0, 2.0, *(z for z in crossings if 0 < z < 2)])
+        P = np.full(self.K, gamma / self.K)
+        for low, high in itertools.pairwise(cuts):
+            P[np.argmax(s + (low + high) / 2 * sigma)] += (1 - gamma) * (high - low) / 2
+        return P
+
+    def rates_to_learn_by(self):
+        sure = (self.ones["sure"] + 60) / (self.n["sure"] + 100)
+        m = self.ones["uniform"] / max(self.n["uniform"], 1)
+        known = self.n["uniform"] + self.n["blind"]
+        rho0 = (self.n["uniform"] * (self.K * m - sure) / (self.K - 1) + self.ones["blind"]) / max(known, 1)
+        rho0 = np.clip(rho0 - 0.5 / np.sqrt(known + 1), 0.01, 0.6)
+        return rho0, np.clip(sure, rho0 + 0.15, 0.9)
+
+    def count(self, s, v, label, greedy, p, bit):
+        self.learnt += 1
+        order, surest = np.argsort(s)[::-1], np.exp(s.max()) / np.exp(s).sum()
+        self.level = np.clip(self.level + 0.02 * (0.8 - (surest < self.level)), 0, 0.999)
+        kind = []
+        if p == 1 / self.K:
+            kind = ["uniform"]
+        else:
+            lead, doubt = s[order[0]] - s[order[1]], 2 * np.sqrt(v[order[0]] + v[order[1]])
+            kind += ["blind"] if label != greedy and p < 0.5 / self.K else []
+            kind += ["sure"] if label == order[0] and surest >= self.level and lead > doubt else []
+        for name in kind:
+            fade = 1 - 1 / max(self.learnt / 4, 200) if name == "sure" else 1.0
+            self.n[name], self.ones[name] = self.n[name] * fade + 1, self.ones[name] * fade + bit
+
+    def learn(self, x, label, greedy, p, bit):
+        if not x.any():
+            return
+        x = x / np.linalg.norm(x)
+        s, v = self.W @ x, np.array([x @ C @ x for C in self.cov])
+        self.count(s, v, label, greedy, p, bit)
+        rho0, sure = self.rates_to_learn_by()
+        for r in range(self.K):
+            others = [k for k in range(self.K) if k != r]
+            weights = np.exp(s[others])
+            doubt = np.sum((weights / weights.sum()) ** 2 * v[others])
+
+            def log_Z(m, r=r, others=others, weights=weights, doubt=doubt):
+                lead = (m - np.log(weights.sum())) / np.sqrt(1 + np.pi / 8 * (v[r] + doubt))
+                beside = 1.0 if r == label else weights[others.index(label)] / weights.sum()
+                q = 1 / (1 + np.exp(-lead if r == label else lead))
+                one = rho0 + (sure - rho0) * beside * q
+                return np.log(one if bit else 1 - one)
+
+            def slope(m, log_Z=log_Z):
+                return np.imag(log_Z(m + 1e-30j)) / 1e-30
+
+            g, h = slope(s[r]), -(slope(s[r] + 1e-5) - slope(s[r] - 1e-5)) / 2e-5
+            if abs(g) * np.sqrt(v[r]) < 1e-3:
+                continue
+            h = min(max(h, -1 / v[r], (v[r] - 100) / v[r] ** 2), 0.9 / v[r])
+            pull = self.cov[r] @ x
+            self.W[r] += g * pull
+            step = h * np.outer(pull, pull)
+            self.cov[r] = self.cov[r] - (np.diag(np.diag(step)) if self.diagonal else step)

@@ -17,6 +17,7 @@ from fliptron.learners import (
     AveragedRCNBF,
     Banditron,
     Confidit,
+    Fliptron,
     Learner,
     LeastMeanSquares,
     Perceptron,
@@ -37,6 +38,7 @@ ROSTER: dict[str, Callable[..., Learner]] = {
     "LeastMeanSquares": LeastMeanSquares,
     "Confidit": Confidit,
     "RidgeRegression": RidgeRegression,
+    "Fliptron": Fliptron,
 }
 
 SLOW = ("SOBA-full", "RCINE-NREst")

@@ -2,6 +2,7 @@
 
 from fliptron.learners.banditron import RCNBF, AveragedRCNBF, Banditron
 from fliptron.learners.base import Learner
+from fliptron.learners.fliptron import Fliptron
 from fliptron.learners.passive_aggressive import BPA
 from fliptron.learners.perceptron import Perceptron
 from fliptron.learners.rcine import RCINE
@@ -16,6 +17,7 @@ __all__ = [
     "AveragedRCNBF",
     "Banditron",
     "Confidit",
+    "Fliptron",
     "Learner",
     "LeastMeanSquares",
     "Perceptron",
