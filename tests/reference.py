@@ -138,7 +138,7 @@ class LmsTwin(Twin):
 
 
 class FliptronTwin(Twin):
-    """Bayes' rule for one bit with the derivatives of log Z taken by complex steps, and choices by every crossing of
+    """Bayes' rule for one bit with derivatives taken by complex steps, and choices by every crossing of
     the labels' upper bounds."""
 
     def __init__(self, K, d, diagonal=False):
@@ -189,26 +189,35 @@ class FliptronTwin(Twin):
         s, v = self.W @ x, np.array([x @ C @ x for C in self.cov])
         self.count(s, v, label, greedy, p, bit)
         rho0, sure = self.rates_to_learn_by()
+        chances = []
         for r in range(self.K):
             others = [k for k in range(self.K) if k != r]
             weights = np.exp(s[others])
             doubt = np.sum((weights / weights.sum()) ** 2 * v[others])
 
-            def log_Z(m, r=r, others=others, weights=weights, doubt=doubt):
+            def chance(m, r=r, others=others, weights=weights, doubt=doubt):
                 lead = (m - np.log(weights.sum())) / np.sqrt(1 + np.pi / 8 * (v[r] + doubt))
                 beside = 1.0 if r == label else weights[others.index(label)] / weights.sum()
-                q = 1 / (1 + np.exp(-lead if r == label else lead))
-                one = rho0 + (sure - rho0) * beside * q
-                return np.log(one if bit else 1 - one)
+                return rho0 + (sure - rho0) * beside / (1 + np.exp(-lead if r == label else lead))
 
-            def slope(m, log_Z=log_Z):
-                return np.imag(log_Z(m + 1e-30j)) / 1e-30
-
-            g, h = slope(s[r]), -(slope(s[r] + 1e-5) - slope(s[r] - 1e-5)) / 2e-5
+            chances.append(chance)
+        slopes = np.array([complex_step(chance, s[r]) for r, chance in enumerate(chances)])
+        part = min(1.0, slopes[label] / -np.delete(slopes, label).sum())
+        for r, chance in enumerate(chances):
+            weight = 1.0 if r == label else part
+            bend = (complex_step(chance, s[r] + 1e-5) - complex_step(chance, s[r] - 1e-5)) / 2e-5
+            likely, sign = (chance(s[r]), 1) if bit else (1 - chance(s[r]), -1)
+            g = sign * weight * slopes[r] / likely
             if abs(g) * np.sqrt(v[r]) < 1e-3:
                 continue
+            h = g**2 - sign * weight * bend / likely
             h = min(max(h, -1 / v[r], (v[r] - 100) / v[r] ** 2), 0.9 / v[r])
             pull = self.cov[r] @ x
             self.W[r] += g * pull
             step = h * np.outer(pull, pull)
             self.cov[r] = self.cov[r] - (np.diag(np.diag(step)) if self.diagonal else step)
+
+
+def complex_step(f, at):
+    """f′(at), exact to rounding."""
+    return np.imag(f(at + 1e-30j)) / 1e-30

@@ -98,7 +98,7 @@ def test_late_feedback_in_any_order_teaches_too(digits):
     assert right > 900
 
 
-@pytest.mark.parametrize(("K", "d"), [(2, 4), (300, 40), (5, 20_000)])
+@pytest.mark.parametrize(("K", "d"), [(2, 4), (100, 40), (5, 20_000)])
 def test_it_takes_few_and_many_labels_and_features(K, d):
     random = np.random.default_rng(0)
     y = random.integers(K, size=3000)
@@ -107,9 +107,9 @@ def test_it_takes_few_and_many_labels_and_features(K, d):
     data = Dataset.of(X, y, name="made")
     learner = Fliptron(n_classes=K, n_features=d, seed=0)
     assert learner.full == (K * d * d <= 2**20)
-    trace = simulate(learner, data, rates=(0.1, 0.1), rounds=60_000, seed=0)
+    trace = simulate(learner, data, rates=(0.02, 0.1), rounds=80_000, seed=0)
     late = np.diff(trace.mistakes[[-10, -1]])[0] / np.diff(trace.rounds[[-10, -1]])[0]
-    assert late < 0.15
+    assert late < 0.05
 
 
 def test_after_a_permutation_it_recovers_as_fast_as_a_fresh_start(digits):

@@ -50,7 +50,7 @@ class FliptronState(NamedTuple):
     covariance: Array  # K×d×d, or K×d: the diagonals only
     tallies: Array
     spreads: Array  # √(xᵀΣ_r x), for the x last looked at
-    odds: Array  # exp(s_r), the highest being 1
+    work: Array  # 4×K
     pulls: Array  # Σ_r x, if Σ is full
     seen: Array  # that x
     places: Array
@@ -234,7 +234,8 @@ def filter_bit(state, x, label, greedy, probability, feedback):
         return
     look(state, x)
     state.fresh[0] = -1
-    K, s, odds, tallies = state.W.shape[0], state.scores, state.odds, state.tallies
+    K, s, tallies = state.W.shape[0], state.scores, state.tallies
+    odds, chance, slope, bend = state.work
     best, others, doubt = argmax(s, -1), 1e-300, 0.0  # sums without the best, whose odds 1 would drown them
     for r in range(K):
         odds[r] = exp((s[r] - s[best]) / length)
@@ -244,27 +245,31 @@ def filter_bit(state, x, label, greedy, probability, feedback):
     top = (state.spreads[best] / length) ** 2
     count(state, label, greedy, probability, feedback, best, 1.0 / (1.0 + others))
     rho0, beta = channel(tallies, K)
-    for r in range(K):
+    given = 0.0
+    for r in range(K):  # the chance of a bit 1, and its first two derivatives in s_ỹ or −s_r
         v = (state.spreads[r] / length) ** 2
         rest = others if r == best else 1.0 + others - odds[r]
         around = doubt if r == best else max(top + doubt - odds[r] ** 2 * v, 0.0)
-        around /= rest * rest  # variance of log rest
-        kappa = 1.0 / sqrt(1.0 + _MACKAY * (v + around))
-        toward = 1.0 if r == label else -1.0
+        kappa = 1.0 / sqrt(1.0 + _MACKAY * (v + around / (rest * rest)))
         scale = beta if r == label else beta * min(odds[label] / rest, 1.0)
-        q = 1.0 / (1.0 + exp(-toward * kappa * ((s[r] - s[best]) / length - log(rest))))
-        p = rho0 + scale * q  # of a bit 1, and how it goes with s_r
-        slope = scale * kappa * q * (1.0 - q)
-        bend = slope * kappa * (1.0 - 2.0 * q)
-        if r == label:
-            tallies[EVIDENCE] = max(tallies[EVIDENCE] + p - feedback - 0.25 * beta, 0.0)
-        likely, sign = (p, 1.0) if feedback else (1.0 - p, -1.0)
-        g = sign * slope / likely
+        lead = (s[r] - s[best]) / length - log(rest)
+        q = 1.0 / (1.0 + exp(-kappa * lead if r == label else kappa * lead))
+        chance[r] = rho0 + scale * q
+        slope[r] = scale * kappa * q * (1.0 - q)
+        bend[r] = slope[r] * kappa * (1.0 - 2.0 * q)
+        given += 0.0 if r == label else slope[r]
+    tallies[EVIDENCE] = max(tallies[EVIDENCE] + chance[label] - feedback - 0.25 * beta, 0.0)
+    part = min(slope[label] / max(given, 1e-300), 1.0)  # all others take what the played one gives, and no more
+    for r in range(K):
+        v, weight = (state.spreads[r] / length) ** 2, 1.0 if r == label else part
+        likely, sign = (chance[r], 1.0) if feedback else (1.0 - chance[r], -1.0)
+        g = sign * weight * slope[r] / likely
         if abs(g) * sqrt(v) < _NEGLIGIBLE:
             continue
-        h = g * g - sign * bend / likely
+        h = g * g - sign * weight * bend[r] / likely
         h = min(max(h, -1.0 / v, (v - PRIOR) / (v * v)), 0.9 / v)  # v may grow on surprise, not above the prior
-        move(state.W, state.covariance, r, x, state.pulls, toward * g / length, h / (length * length))
+        g = g if r == label else -g
+        move(state.W, state.covariance, r, x, state.pulls, g / length, h / (length * length))
     if tallies[RESTARTS] > 0.0 and tallies[EVIDENCE] > _ALARM / beta:
         restart(state)
 
@@ -281,7 +286,8 @@ class Fliptron(Learner):
 
         g = ∂ log Z/∂m,  h = −∂² log Z/∂m²,     W_r ← W_r + g·Σ_r x,   Σ_r ← Σ_r − h·(Σ_r x)(Σ_r x)ᵀ.
 
-    A bit that surprises makes h negative and the doubt larger, so that no label is ever given up for good.
+    A softmax knows differences only, so the other labels' steps are scaled down to what the played one's gives. A bit
+    that surprises makes h negative and the doubt larger, so that no label is ever given up for good.
 
     **Choosing.** ỹ = argmax_r s_r + z·σ_r, with one z for all labels, uniform on [0, 2]: only labels that could be
     best are tried. The labels' upper bounds are lines in z, so that the probability of ỹ is the length of an interval
@@ -353,7 +359,7 @@ class Fliptron(Learner):
             covariance,
             tallies,
             spreads=np.zeros(K),
-            odds=np.zeros(K),
+            work=np.zeros((4, K)),
             pulls=np.zeros((K, d if self.full else 0)),
             seen=np.zeros(d),
             places=np.zeros(d, dtype=np.int64),
