@@ -14,6 +14,7 @@ from sklearn.datasets import load_digits, load_iris
 from fliptron.arrays import Array, InputError
 from fliptron.datasets import synthetic
 from fliptron.datasets.dataset import Dataset
+from fliptron.datasets.features import features
 from fliptron.datasets.files import Content, File, fetch, find, parse_idx, read
 
 _BY_HAND = "put it there by hand, or point FLIPTRON_DATA at a folder that has it"
@@ -28,10 +29,12 @@ class Entry(NamedTuple):
     source: str
     files: tuple[File, ...]
     read: Callable[..., Content]
+    home: str = ""
+    """The folder of its files, if it is not called like the data set."""
 
     def present(self, name: str) -> bool:
         """Whether it can be loaded without a download."""
-        return all(find(name, file) for file in self.files)
+        return all(find(self.home or name, file) for file in self.files)
 
 
 def names() -> list[str]:
@@ -79,6 +82,10 @@ def _images(name: str) -> Content:
     images = [parse_idx(fetch(name, file, _BY_HAND)) for file in REGISTRY[name].files]
     X = np.concatenate([images[0], images[2]])
     return X.reshape(X.shape[0], -1), np.concatenate([images[1], images[3]])
+
+
+def _features(name: str) -> Content:
+    return features(name, *_images(name))
 
 
 def _optdigits() -> Content:
@@ -165,3 +172,12 @@ REGISTRY: dict[str, Entry] = {
         partial(_images, "fashion-mnist"),
     ),
 }
+REGISTRY["fashion-features"] = Entry(
+    35_000,
+    100,
+    10,
+    "Fashion-MNIST through the paper's network, images it was not trained on",
+    REGISTRY["fashion-mnist"].files,
+    partial(_features, "fashion-mnist"),
+    home="fashion-mnist",
+)

@@ -28,6 +28,7 @@ _LINES = {
     "LeastMeanSquares": ("#E69F00", "--"),
     "Confidit": ("#7F7F7F", "--"),
     "RidgeRegression": ("#8C510A", "--"),
+    "Fliptron": ("#E31A1C", "-"),
 }
 _STYLE = {
     "font.size": 10,
