@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help run test lint bench tune study-rates study-rcine study-cost study-coverage clean
+.PHONY: help run test lint bench tune study-learners study-variants study-rates study-rcine study-cost study-coverage clean
 
 help:  ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -31,6 +31,18 @@ bench: $(READY)  ## speed, side by side with plain loops
 
 tune: $(READY)  ## how the default settings were chosen (about ten minutes); writes docs/tuning.md
 	$(BIN)/python benchmarks/tune.py
+
+PEERS := $(VENV)/.peers
+
+$(PEERS): $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[peers]'
+	@touch $@
+
+study-learners: $(PEERS)  ## every learner at its best beside Fliptron (an hour; needs FLIPTRON_DATA); docs/tables/learners.md
+	$(BIN)/python benchmarks/learners.py play
+
+study-variants: $(READY)  ## what was tried on the way to Fliptron (three minutes); writes docs/tables/variants.md
+	$(BIN)/python benchmarks/variants.py
 
 study-rates: $(READY)  ## rate estimators on four data sets (an hour; needs FLIPTRON_DATA); writes docs/tables/rates.md
 	$(BIN)/python benchmarks/rates.py play

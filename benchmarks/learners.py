@@ -149,9 +149,8 @@ def write() -> None:
                 ratios[name].append(ours.mean() / others[name])
             ratios["lowest other"].append(ours.mean() / min(others.values()))
             if ours.mean() > min(others.values()) + ours.std(ddof=1) / np.sqrt(ours.size):
-                misses.append(
-                    f"{data} {rates}: {ours.mean():.4f} against {min(others, key=others.get)}'s {min(others.values()):.4f}"
-                )
+                least = min(others, key=others.get)
+                misses.append(f"{data} {rates}: {ours.mean():.4f} against {least}'s {others[least]:.4f}")
     lines.append("\n## In short\n")
     n = len(ratios["RCNBF"])
     ridge = np.array(ratios["RidgeRegression"])
@@ -206,8 +205,8 @@ _HEAD = f"""# The learners side by side
 
 Mean error of the played label after {ROUNDS:,} rounds ± half the 95 % interval over {len(SEEDS)} seeds, under six noise
 settings (ρ0, ρ1). **Bold** is the lowest of those that see only noisy bits. Perceptron is told every true label; RCNBF
-and AveragedRCNBF are told the true rates. Every baseline runs at the setting of its grid that did best in that very cell
-(true error on seeds of their own, so an oracle's choice); Fliptron has no setting.
+and AveragedRCNBF are told the true rates. Every baseline runs at the setting of its grid that did best in that very
+cell (true error on seeds of their own, so an oracle's choice); Fliptron has no setting.
 
 Made by `make study-learners`."""
 

@@ -15,6 +15,7 @@ from fliptron.channel import FlipChannel
 from fliptron.datasets import Dataset
 from fliptron.kernels.loop import play, tally
 from fliptron.learners import Learner
+from fliptron.noise import Estimate
 from fliptron.rounds import Rates, RoundLog, Trace
 from fliptron.stream import Order, Stream
 
@@ -119,7 +120,7 @@ def simulate(
         explored=counts[2],
         positives=counts[3],
         seconds=time.perf_counter() - began,
-        estimates=list(getattr(learner, "estimates", [])[known:]),
+        estimates=_estimates(learner, known, rounds),
         log=RoundLog(**{name: np.concatenate([b[name] for b in kept]) for name in _COLUMNS}) if log else None,
     )
 
@@ -187,3 +188,10 @@ def _margin(learner: Any, x: Any) -> float:
         return np.nan
     second, best = np.partition(learner.scores(x if sp.issparse(x) else x[None])[0], -2)[-2:]
     return float(best - second)
+
+
+def _estimates(learner: Any, known: int, rounds: int) -> list[tuple[int, Estimate]]:
+    """What a learner that estimates the rates has found: its record, or its last word."""
+    if hasattr(learner, "estimate"):
+        return [(rounds, learner.estimate())]
+    return list(getattr(learner, "estimates", [])[known:])
