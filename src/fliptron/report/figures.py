@@ -48,7 +48,7 @@ def error_curves(comparison: Comparison) -> Figure:
     first = min(100, comparison.rounds)
     runs_shown = 0
     for name, runs in comparison.finished.items():
-        colour, style = _LINES.get(name, ("#333333", "-."))
+        colour, style = line_style(name)
         rounds = runs[0].rounds
         mean, half = interval(np.array([run.errors for run in runs]))
         shown = rounds >= first
@@ -113,6 +113,11 @@ def margin_curve(estimate: Estimate) -> Figure:
     figure.legend(frameon=False, loc="outside upper right", ncols=2)
     axes.grid(color="0.92", linewidth=0.8)
     return figure
+
+
+def line_style(learner: str) -> tuple[str, str]:
+    """Colour and dashes of a learner's line, the same in every figure."""
+    return _LINES.get(learner, ("#333333", "-."))
 
 
 def style() -> dict[Any, Any]:

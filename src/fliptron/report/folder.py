@@ -34,7 +34,7 @@ def writable_folder(path: str | os.PathLike[str]) -> Path:
 
 def write_noise(estimate: Estimate, folder: Path) -> Path:
     """Write noise.png and noise.svg, the picture behind an estimate; the path of the first."""
-    svg, png = _draw(lambda: margin_curve(estimate))
+    svg, png, _ = draw(lambda: margin_curve(estimate))
     write_whole(make_folder(folder) / "noise.svg", svg)
     write_whole(folder / "noise.png", png)
     return folder / "noise.png"
@@ -43,7 +43,7 @@ def write_noise(estimate: Estimate, folder: Path) -> Path:
 def write_report(comparison: Comparison, rows: list[dict[str, Any]], folder: Path, command: str) -> Path:
     """Write results.json, curves.csv, errors.png, errors.svg and report.html; the path of the last."""
     make_folder(folder)
-    svg, png = _draw(lambda: error_curves(comparison))
+    svg, png, _ = draw(lambda: error_curves(comparison))
     write_whole(folder / "results.json", json.dumps(rows, indent=2))
     write_whole(folder / "curves.csv", _curves(comparison))
     write_whole(folder / "errors.svg", svg)
@@ -53,14 +53,15 @@ def write_report(comparison: Comparison, rows: list[dict[str, Any]], folder: Pat
     return page
 
 
-def _draw(picture: Callable[[], Figure]) -> tuple[str, bytes]:
-    """A figure as SVG and PNG, in our style."""
+def draw(picture: Callable[[], Figure]) -> tuple[str, bytes, bytes]:
+    """A figure as SVG, PNG and PDF, in our style."""
     with mpl.rc_context(style()):
         figure = picture()
-        svg, png = io.StringIO(), io.BytesIO()
+        svg, png, pdf = io.StringIO(), io.BytesIO(), io.BytesIO()
         figure.savefig(svg, format="svg", metadata={"Date": None})
         figure.savefig(png, format="png", dpi=200)
-    return svg.getvalue(), png.getvalue()
+        figure.savefig(pdf, format="pdf", metadata={"CreationDate": None})
+    return svg.getvalue(), png.getvalue(), pdf.getvalue()
 
 
 def _curves(comparison: Comparison) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from fliptron.experiments.comparison import Comparison
 
-_STYLE = """
+PAGE_STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 64rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
 h1 { font-size: 1.5rem; } svg { width: 100%; height: auto; }
 table { border-collapse: collapse; margin: 1rem 0; } th, td { padding: .3rem .8rem; text-align: left; }
@@ -38,7 +38,7 @@ def report_page(comparison: Comparison, rows: list[dict[str, Any]], svg: str, co
     }
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>Fliptron: {escape(data.name)}</title><style>{_STYLE}</style></head><body>
+<title>Fliptron: {escape(data.name)}</title><style>{PAGE_STYLE}</style></head><body>
 <h1>Learning {escape(data.name)} from flipped bits</h1>
 {cut}
 {svg[svg.index("<svg") :]}

@@ -1,0 +1,190 @@
+"""Plans are data: a run is a spec with an id, a plan is a list of specs, a user's plan is a TOML file."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import re
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+from fliptron.arrays import InputError, whole
+from fliptron.datasets.registry import REGISTRY
+from fliptron.experiments.roster import ROSTER
+from fliptron.rounds import Rates
+from fliptron.stream import Order
+
+_ORDERS = ("resample", "shuffle", "file")
+_SHAPE = {"n_classes", "n_features", "seed"}
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One run: everything that decides its numbers, and nothing else.
+
+    >>> Spec("digits", (0.2, 0.4), "RCNBF", 1000, 0, {"gamma": 0.1}).id
+    'b27c4f0c8c1b3bd4'
+    """
+
+    dataset: str
+    rates: tuple[float, float]
+    learner: str
+    rounds: int
+    seed: int
+    params: Mapping[str, Any] = field(default_factory=dict)
+    order: Order = "resample"
+
+    @cached_property
+    def id(self) -> str:
+        """A hash of the content: equal runs have equal ids, in every plan."""
+        text = json.dumps(asdict(self), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def group(self) -> str:
+        """What it shares with its replicates."""
+        return json.dumps([self.dataset, self.rates, self.learner, self.rounds, self.params, self.order])
+
+
+def grid(
+    *,
+    datasets: Sequence[str],
+    rates: Iterable[Sequence[float]],
+    learners: Mapping[str, Mapping[str, Sequence[Any]]],
+    rounds: int,
+    seeds: Iterable[int],
+    order: Order = "resample",
+) -> list[Spec]:
+    """Every combination. `learners` maps a name to the values of its parameters."""
+    seeds = list(seeds)
+    return [
+        Spec(
+            dataset, (float(pair[0]), float(pair[1])), name, rounds, seed, dict(zip(params, values, strict=True)), order
+        )
+        for dataset in datasets
+        for pair in rates
+        for name, params in learners.items()
+        for values in itertools.product(*params.values())
+        for seed in seeds
+    ]
+
+
+def read_plan(path: str | Path) -> list[Spec]:
+    """A plan from a TOML file, checked; what is wrong is told with line and field.
+
+    \b
+    [[grid]]
+    datasets = ["digits", "iris"]
+    rates = [[0.2, 0.4], [0.15, 0.15]]
+    rounds = 100_000
+    seeds = 10                               # 0 … 9, or a list
+    learners.RCNBF.gamma = [0.1, 0.2]        # a list is a grid
+    learners.Fliptron = {}
+    """
+    path = Path(path)
+    try:
+        text = path.read_text()
+        content = tomllib.loads(text)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror})") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not TOML: {error}") from None
+    reader = _Reader(path, text)
+    grids = content.get("grid")
+    if set(content) - {"grid"} or not isinstance(grids, list) or not all(isinstance(each, dict) for each in grids):
+        odd = next(iter(set(content) - {"grid"}), "grid")
+        raise reader.refuse(0, odd, "one or more [[grid]] tables and nothing else are expected")
+    specs: list[Spec] = []
+    seen: dict[str, int] = {}
+    for number, table in enumerate(grids):
+        for spec in reader.grid(number, table):
+            if spec.id in seen:
+                where = f"{spec.learner} on {spec.dataset}, rates {spec.rates}, seed {spec.seed}"
+                raise reader.refuse(number, "learners", f"{where} is already in grid {seen[spec.id] + 1}")
+            seen[spec.id] = number
+            specs.append(spec)
+    return specs
+
+
+class _Reader:
+    """Checks the tables of a plan, and knows in which line a field is."""
+
+    def __init__(self, path: Path, text: str) -> None:
+        self.path, self.lines = path, text.splitlines()
+
+    def refuse(self, number: int, name: str, why: str) -> InputError:
+        return InputError(f"{self.path}, line {self._line(number, name)}, field {name!r}: {why}")
+
+    def _line(self, number: int, name: str) -> int:
+        starts = [i for i, line in enumerate(self.lines) if re.match(r"\s*\[\[\s*grid\s*\]\]", line)]
+        first = starts[number] if number < len(starts) else 0
+        last = starts[number + 1] if number + 1 < len(starts) else len(self.lines)
+        for words in (name, name.rsplit(".", maxsplit=1)[-1], name.split(".", maxsplit=1)[0]):
+            for i in range(first, last):
+                if re.search(rf"(^|[\s.\[\"']){re.escape(words)}([\s.=\]\"']|$)", self.lines[i].split("#")[0]):
+                    return i + 1
+        return first + 1
+
+    def grid(self, number: int, table: Mapping[str, Any]) -> list[Spec]:
+        needed = ("datasets", "rates", "rounds", "seeds", "learners")
+        for name in table:
+            if name not in (*needed, "order"):
+                raise self.refuse(number, name, f"unknown; {', '.join(needed)} and order are expected")
+        for name in needed:
+            if name not in table:
+                raise self.refuse(number, name, "missing")
+
+        def check(name: str, good: bool, allowed: str) -> None:
+            if not good:
+                raise self.refuse(number, name, f"{table.get(name)!r} will not do; {allowed} is expected")
+
+        datasets, seeds, order = table["datasets"], table["seeds"], table.get("order", "resample")
+        check("datasets", _list_of(datasets, str), "a list of names")
+        for name in datasets:
+            if name not in REGISTRY and not Path(name).exists():
+                raise self.refuse(
+                    number, "datasets", f"{name!r} is neither a data set ({', '.join(REGISTRY)}) nor a file"
+                )
+        check("rates", isinstance(table["rates"], list) and bool(table["rates"]), "a list of pairs")
+        try:
+            rates = [Rates.of(pair) for pair in table["rates"]]
+            rounds = whole("rounds", table["rounds"], 1)
+        except InputError as error:
+            field_name = "rounds" if str(error).startswith("rounds") else "rates"
+            raise self.refuse(number, field_name, str(error)) from None
+        count = seeds if isinstance(seeds, int) and not isinstance(seeds, bool) else 0
+        check("seeds", count > 0 or _list_of(seeds, int), "a number of seeds or a list of them")
+        check("order", order in _ORDERS, "'resample', 'shuffle' or 'file'")
+        check("learners", isinstance(table["learners"], dict) and bool(table["learners"]), "a table of learners")
+        learners = {name: self._learner(number, name, params) for name, params in table["learners"].items()}
+        chosen = range(count) if count else seeds
+        return grid(datasets=datasets, rates=rates, learners=learners, rounds=rounds, seeds=chosen, order=order)
+
+    def _learner(self, number: int, name: str, params: Any) -> dict[str, list[Any]]:
+        if name not in ROSTER:
+            raise self.refuse(number, f"learners.{name}", f"unknown learner; one of {', '.join(ROSTER)} is expected")
+        if not isinstance(params, dict):
+            raise self.refuse(number, f"learners.{name}", f"{params!r} will not do; a table of parameters is expected")
+        known = [key for key in signature(ROSTER[name]).parameters if key not in _SHAPE]
+        values = {}
+        for key, value in params.items():
+            if key not in known:
+                raise self.refuse(number, f"learners.{name}.{key}", f"unknown; one of {', '.join(known)} is expected")
+            values[key] = value if isinstance(value, list) and key != "rates" else [value]
+        for choice in itertools.product(*values.values()):
+            try:
+                ROSTER[name](n_classes=3, n_features=2, seed=0, **dict(zip(values, choice, strict=True)))
+            except InputError as error:
+                wrong = next((key for key in values if key in str(error)), next(iter(values), name))
+                raise self.refuse(number, f"learners.{name}.{wrong}", str(error)) from None
+        return values
+
+
+def _list_of(values: Any, kind: type) -> bool:
+    return isinstance(values, list) and bool(values) and all(type(value) is kind for value in values)
