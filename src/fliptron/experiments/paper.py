@@ -130,7 +130,8 @@ def final(scale: Scale, parts: Sequence[str], chosen: pd.DataFrame) -> list[Spec
         specs += grid(datasets=names[:1], rates=NOISE, learners=sweep, rounds=scale.pilot_rounds, seeds=seeds)
     if "beyond" in parts:
         for name in names:
-            learners = ["Perceptron", "RidgeRegression" if name != "mnist" else "LeastMeanSquares", "Fliptron"]
+            regression = "LeastMeanSquares" if name in ("mnist", "usps", "synsep") else "RidgeRegression"  # d² a round
+            learners = ["Perceptron", regression, "Fliptron"]
             more: dict[str, dict[str, list[Any]]] = {learner: {} for learner in learners}
             specs += grid(datasets=[name], rates=NOISE, learners=more, rounds=scale.beyond_rounds, seeds=seeds)
     return list({spec.id: spec for spec in specs}.values())
@@ -145,8 +146,6 @@ def hours(specs: Iterable[Spec], cores: int) -> float:
 
 _MICROSECONDS = {
     ("Fliptron", "usps"): 150.0,
-    ("RidgeRegression", "usps"): 25.0,
-    ("RidgeRegression", "synsep"): 60.0,
     ("Fliptron", "fashion-features"): 30.0,
 }
 

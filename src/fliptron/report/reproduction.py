@@ -118,7 +118,7 @@ def panels(runs: pd.DataFrame, datasets: Sequence[str], noise: Sequence[tuple[fl
     shown: dict[str, Any] = {}
     for i, rates in enumerate(noise):
         for j, dataset in enumerate(datasets):
-            axes = grid[i][j]
+            axes, least = grid[i][j], 0.5
             cell = runs[(runs.dataset == dataset) & (runs.rho0 == rates[0]) & (runs.rho1 == rates[1])]
             for learner in (*BASELINES, *THEIRS, "RCINE-NREst", "RidgeRegression", "LeastMeanSquares", "Fliptron"):
                 lines = cell[cell.learner == learner]
@@ -134,12 +134,14 @@ def panels(runs: pd.DataFrame, datasets: Sequence[str], noise: Sequence[tuple[fl
                 colour, style = line_style(learner)
                 late = rounds >= 100
                 (line,) = axes.plot(rounds[late], mean[late], style, color=colour, linewidth=1.4)
-                if half is not None:
+                if half is not None and len(lines) > 2:  # of two runs an interval says nothing
                     low = np.maximum(mean - half, 1e-4)[late]
                     axes.fill_between(rounds[late], low, (mean + half)[late], color=colour, alpha=0.2, linewidth=0)
                 shown[learner] = line
+                least = min(least, mean[-1])
             axes.set_xscale("log")
             axes.set_yscale("log")
+            axes.set_ylim(max(0.5 * least, 5e-4), 1.1)
             axes.grid(which="major", color="0.92")
             axes.set_title(f"{NAMES[dataset]}, ρ₀ = {rates[0]:g}, ρ₁ = {rates[1]:g}", fontsize=9)
             if not len(cell):
@@ -148,7 +150,9 @@ def panels(runs: pd.DataFrame, datasets: Sequence[str], noise: Sequence[tuple[fl
         axes.set_xlabel("rounds")
     for row in grid:
         row[0].set_ylabel("error rate")
-    figure.legend(shown.values(), shown.keys(), loc="outside upper center", ncols=min(len(shown), 5), frameon=False)
+    figure.legend(
+        shown.values(), shown.keys(), loc="outside upper center", ncols=max(2 * len(datasets), 3), frameon=False
+    )
     return figure
 
 
