@@ -357,7 +357,7 @@ def reproduce(*, scale: str, only: str | None, out: str, jobs: int | None, clust
 
     \b
     smoke  about a minute, on embedded data: does it all work?
-    desk   under an hour on two cores: 10 seeds, up to 1e6 rounds, all data sets
+    desk   under an hour on two cores: 10 seeds, 1e5 to 3e5 rounds, all data sets
     paper  1e7 rounds: many hours; a cluster helps
 
     Stop it at any time: the same command goes on where it stopped.

@@ -29,7 +29,7 @@ class Spec:
     """One run: everything that decides its numbers, and nothing else.
 
     >>> Spec("digits", (0.2, 0.4), "RCNBF", 1000, 0, {"gamma": 0.1}).id
-    'b27c4f0c8c1b3bd4'
+    'f0866c7b5f646f2e'
     """
 
     dataset: str
@@ -177,9 +177,10 @@ class _Reader:
             if key not in known:
                 raise self.refuse(number, f"learners.{name}.{key}", f"unknown; one of {', '.join(known)} is expected")
             values[key] = value if isinstance(value, list) and key != "rates" else [value]
+        told = {"rates": (0.0, 0.0)} if "rates" in known else {}
         for choice in itertools.product(*values.values()):
             try:
-                ROSTER[name](n_classes=3, n_features=2, seed=0, **dict(zip(values, choice, strict=True)))
+                ROSTER[name](n_classes=3, n_features=2, seed=0, **told | dict(zip(values, choice, strict=True)))
             except InputError as error:
                 wrong = next((key for key in values if key in str(error)), next(iter(values), name))
                 raise self.refuse(number, f"learners.{name}.{wrong}", str(error)) from None
