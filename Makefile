@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help run test lint bench tune study-learners study-variants study-rates study-rcine study-cost study-coverage clean
+.PHONY: help run test lint bench docs reproduce tune study-learners study-variants study-rates study-rcine study-cost study-coverage clean
 
 help:  ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -25,6 +25,14 @@ lint: $(READY)  ## format, style, types, import contract
 
 test: lint  ## lint, then every test and doctest
 	$(BIN)/pytest -n auto
+
+docs: $(READY)  ## the documentation site, in docs/_build/html
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	$(BIN)/sphinx-build -W --keep-going -q docs docs/_build/html
+	@echo docs/_build/html/index.html
+
+reproduce: $(READY)  ## the paper and beyond (half an hour to an hour; needs FLIPTRON_DATA); ends with the path of a report
+	$(BIN)/fliptron reproduce --scale desk --out out/paper
 
 bench: $(READY)  ## speed, side by side with plain loops
 	$(BIN)/python benchmarks/speed.py
