@@ -2,8 +2,8 @@
 When the world changes
 ======================
 
-Half-way all labels are permuted. A learner with a half-life notices that the bits are worse than it predicts, restarts its
-weights, keeps what it knows of the noise, and recovers.
+Half-way all labels are permuted. A learner with a half-life notices that the bits are worse than it predicts, restarts
+its weights, keeps what it knows of the noise, and recovers.
 """
 
 import matplotlib.pyplot as plt

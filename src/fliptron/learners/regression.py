@@ -129,7 +129,7 @@ class Confidit(RidgeRegression):
         ỹ = argmax_r w_r·x + α·√(xᵀ A_r⁻¹ x)
 
     This is the form its authors ran in their experiments, one constant α for the confidence; the
-    projection of w onto |w·x| ≤ 1, which their analysis needs, is left out. Every decision has
+    projection of w onto −1 ≤ w·x ≤ 1, which their analysis needs, is left out. Every decision has
     probability 1, so its log cannot be used to value another policy.
 
     Parameters
