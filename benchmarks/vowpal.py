@@ -8,13 +8,13 @@ from fliptron import Dataset, FlipChannel
 from fliptron.stream import Stream
 
 SETTINGS = [
-    "--epsilon 0.02",
-    "--epsilon 0.05",
-    "--epsilon 0.02 -l 2.0",
-    "--bag 5 --epsilon 0.005",
-    "--cover 3",
-    "--squarecb --gamma_scale 100",
-    "--softmax --lambda 20",
+    "--epsilon 0.02 --cb_type dm",
+    "--epsilon 0.05 --cb_type dm -l 5",
+    "--epsilon 0.05 --cb_type dr -l 5",
+    "--bag 5 --cb_type dm -l 5",
+    "--cover 3 --cb_type ips -l 5",
+    "--softmax --lambda 5 --cb_type dm -l 5",
+    "--softmax --lambda 20 --cb_type dm -l 5",
 ]
 
 
@@ -23,7 +23,7 @@ def play(dataset: Dataset, setting: str, rates: tuple[float, float], rounds: int
     import vowpalwabbit
 
     K = dataset.n_classes
-    text = [" ".join(f"{j}:{v:.6g}" for j, v in _values(dataset.row(i))) for i in range(dataset.n_rows)]
+    text = [" ".join(f"f{j}:{v:.6g}" for j, v in _values(dataset.row(i))) for i in range(dataset.n_rows)]
     model = vowpalwabbit.Workspace(f"--cb_explore {K} {setting} --random_seed {seed + 1} --quiet -b 18")
     rows = Stream(dataset.n_rows, seed=seed).rows(0, rounds)
     channel = FlipChannel(*rates, seed=seed)
@@ -34,7 +34,7 @@ def play(dataset: Dataset, setting: str, rates: tuple[float, float], rounds: int
         right = label == dataset.y[row]
         wrong += not right
         bit = channel.bit(t, correct=bool(right))
-        model.learn(f"{label + 1}:{1 - bit}:{chances[label] / chances.sum():.6g} | " + text[row])
+        model.learn(f"{label + 1}:{-bit}:{chances[label] / chances.sum():.6g} | " + text[row])
     model.finish()
     return wrong / rounds
 

@@ -148,7 +148,7 @@ class FliptronTwin(Twin):
         self.ones, self.level, self.learnt = dict(self.n), 0.5, 0
 
     def probabilities(self, x, gamma):
-        gamma = 1.0 if self.learnt < 100 else gamma
+        gamma = 1.0 if self.learnt < 150 else gamma
         s, sigma = self.W @ x, np.array([np.sqrt(x @ C @ x) for C in self.cov])
         crossings = [
             (s[a] - s[b]) / (sigma[b] - sigma[a]) for a in range(self.K) for b in range(a) if sigma[a] != sigma[b]
@@ -160,24 +160,21 @@ class FliptronTwin(Twin):
         return P
 
     def rates_to_learn_by(self):
-        sure = (self.ones["sure"] + 60) / (self.n["sure"] + 100)
+        sure = (self.ones["sure"] + 90) / (self.n["sure"] + 150)
         m = self.ones["uniform"] / max(self.n["uniform"], 1)
         known = self.n["uniform"] + self.n["blind"]
         rho0 = (self.n["uniform"] * (self.K * m - sure) / (self.K - 1) + self.ones["blind"]) / max(known, 1)
-        rho0 = np.clip(rho0 - 0.5 / np.sqrt(known + 1), 0.01, 0.6)
+        rho0 = np.clip(rho0 - 1 / np.sqrt(known + 1), 0.01, 0.4)
         return rho0, np.clip(sure, rho0 + 0.15, 0.9)
 
     def count(self, s, v, label, greedy, p, bit):
         self.learnt += 1
         order, surest = np.argsort(s)[::-1], np.exp(s.max()) / np.exp(s).sum()
         self.level = np.clip(self.level + 0.02 * (0.8 - (surest < self.level)), 0, 0.999)
-        kind = []
-        if p == 1 / self.K:
-            kind = ["uniform"]
-        else:
-            lead, doubt = s[order[0]] - s[order[1]], 2 * np.sqrt(v[order[0]] + v[order[1]])
-            kind += ["blind"] if label != greedy and p < 0.5 / self.K else []
-            kind += ["sure"] if label == order[0] and surest >= self.level and lead > doubt else []
+        blind = "blind" if label != greedy and p < 0.5 / self.K else None
+        lead, doubt = s[order[0]] - s[order[1]], 2 * np.sqrt(v[order[0]] + v[order[1]])
+        sure = "sure" if label == order[0] and surest >= self.level and lead > doubt else None
+        kind = [name for name in ("uniform" if p == 1 / self.K else blind, sure) if name]
         for name in kind:
             fade = 1 - 1 / max(self.learnt / 4, 200) if name == "sure" else 1.0
             self.n[name], self.ones[name] = self.n[name] * fade + 1, self.ones[name] * fade + bit

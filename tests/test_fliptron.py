@@ -125,16 +125,19 @@ def test_after_a_permutation_it_recovers_as_fast_as_a_fresh_start(digits):
             log = simulate(each, permuted, rates=rates, rounds=30_000, seed=seed + 100, log=True).log
             wrong = np.cumsum(log.label != permuted.y[log.row])
             recent = (wrong[1000:] - wrong[:-1000]) / 1000
+            assert (recent <= 1.5 * level).any()
             times.append(1000 + np.argmax(recent <= 1.5 * level))
-    assert np.mean(known) <= 1.1 * np.mean(fresh)
+    assert np.mean(known) <= np.mean(fresh)
 
 
 def test_a_jump_in_the_channel_is_followed(digits):
-    learner = Fliptron(n_classes=10, n_features=64, gamma=0.02, half_life=5000, seed=0)
-    simulate(learner, digits, rates=(0.05, 0.05), rounds=20_000, seed=0)
-    simulate(learner, digits, rates=(0.1, 0.4), rounds=40_000, seed=1)
-    assert learner.rates.rho1 == pytest.approx(0.4, abs=0.05)
-    assert learner.rates.rho0 == pytest.approx(0.1, abs=0.08)
+    found = []
+    for seed in range(4):
+        learner = Fliptron(n_classes=10, n_features=64, half_life=5000, seed=seed)
+        simulate(learner, digits, rates=(0.05, 0.05), rounds=20_000, seed=seed)
+        simulate(learner, digits, rates=(0.3, 0.3), rounds=60_000, seed=seed + 100)
+        found.append(learner.rates)
+    np.testing.assert_allclose(np.mean(found, axis=0), (0.3, 0.3), atol=0.08)
 
 
 def test_what_it_cannot_be_is_refused():

@@ -126,7 +126,7 @@ class _Reader:
         first = starts[number] if number < len(starts) else 0
         last = starts[number + 1] if number + 1 < len(starts) else len(self.lines)
         for words in (name, name.rsplit(".", maxsplit=1)[-1], name.split(".", maxsplit=1)[0]):
-            for i in (*range(first, last), *range(first)):
+            for i in [*range(first, last), *range(first)]:
                 if re.search(rf"(^|[\s.\[\"']){re.escape(words)}([\s.=\]\"']|$)", self.lines[i].split("#")[0]):
                     return i + 1
         return first + 1

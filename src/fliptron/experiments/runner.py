@@ -27,7 +27,7 @@ Row = dict[str, Any]
 Watch = Callable[[Sequence[Row]], object]
 """Called with the rows of each batch as it comes in."""
 
-_BATCH = 5_000_000  # rounds of replicates that go to a worker together
+_BATCH = 1_000_000  # rounds of replicates that go to a cluster's worker together
 _LOCK = threading.Lock()
 
 
@@ -46,7 +46,7 @@ def play(
     in flight; a run that raises is kept as a failure, and is tried again next time.
     """
     done, failed = results.done(), 0
-    batches = list(_batches([spec for spec in specs if spec.id not in done]))
+    batches = list(_batches([spec for spec in specs if spec.id not in done], 0 if cluster is None else _BATCH))
     with _workers(jobs, cluster) as pool:
         running = [pool.submit(play_batch, batch) for batch in batches]
         try:
@@ -134,11 +134,11 @@ def _learner(spec: Spec, dataset: Dataset) -> Learner:
     return make(n_classes=dataset.n_classes, n_features=dataset.n_features, seed=spec.seed, **params)
 
 
-def _batches(specs: Sequence[Spec]) -> Iterator[list[Spec]]:
-    """Replicates of one run, as many together as are worth a message."""
+def _batches(specs: Sequence[Spec], most: int) -> Iterator[list[Spec]]:
+    """Replicates of one run, together while they have at most so many rounds."""
     for _, same in groupby(specs, key=lambda spec: spec.group):
         replicates = list(same)
-        size = max(1, min(len(replicates), _BATCH // replicates[0].rounds))
+        size = max(1, min(len(replicates), most // replicates[0].rounds))
         for start in range(0, len(replicates), size):
             yield replicates[start : start + size]
 

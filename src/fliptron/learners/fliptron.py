@@ -23,7 +23,7 @@ PRIOR = 100.0
 """Variance of a score before the first bit, for an x of length 1."""
 REACH = 2.0
 """How many standard deviations above its mean a score may be imagined."""
-WARM_UP = 100
+WARM_UP = 150
 """Bits of uniform play that come first: they say what a random label earns."""
 FULL = 2**20
 """The most numbers K·d² for which every label keeps a whole d×d covariance."""
@@ -32,9 +32,9 @@ _MACKAY = np.pi / 8  # E σ(s) ≈ σ(m/√(1 + πv/8)) for s ~ N(m, v)
 _NEGLIGIBLE = 1e-3  # a step of fewer standard deviations is not taken
 _SURE = 2.0  # standard deviations by which a sure label leads
 _TOP = 0.2  # share of rounds, by their probability, that may count as sure
-_START, _WORTH = 0.6, 100.0  # mean bit of the sure before any was seen, and its weight in rounds
+_START, _WORTH = 0.6, 150.0  # mean bit of the sure before any was seen, and its weight in rounds
 _LEAST_RATES = 0.01, 0.1  # no linear model is always right: some flips keep outliers from ruling it
-_LEAST_BETA = 0.15
+_LEAST_BETA, _MOST_RHO0 = 0.15, 0.4
 _ALARM = 8.0
 
 # What is counted: bits of uniform rounds, of blind ones, of sure ones; then the level of the surest share, rounds
@@ -181,8 +181,7 @@ def count(state, label, greedy, probability, feedback, best, surest):
     if probability == 1.0 / K:
         tallies[UNIFORM] += 1.0
         tallies[UNIFORM_ONES] += feedback
-        return
-    if label != greedy and probability < 0.5 / K:  # no z would have chosen it: all but certainly wrong
+    elif label != greedy and probability < 0.5 / K:  # no z would have chosen it: all but certainly wrong
         tallies[BLIND] += 1.0
         tallies[BLIND_ONES] += feedback
     next_best = argmax(state.scores, best)
@@ -205,8 +204,8 @@ def wrong_bit(tallies, K, sure):
 def channel(tallies, K):
     """ρ0 and β to learn by. A ρ0 too low or a ρ1 too high costs little, their opposites much: lean that way."""
     sure = (tallies[SURE_ONES] + _WORTH * _START) / (tallies[SURE] + _WORTH)
-    rho0 = wrong_bit(tallies, K, sure) - 0.5 / sqrt(tallies[UNIFORM] + tallies[BLIND] + 1.0)
-    rho0 = min(max(rho0, _LEAST_RATES[0]), 0.6)
+    rho0 = wrong_bit(tallies, K, sure) - 1.0 / sqrt(tallies[UNIFORM] + tallies[BLIND] + 1.0)  # two standard errors
+    rho0 = min(max(rho0, _LEAST_RATES[0]), _MOST_RHO0)
     return rho0, min(max(sure, rho0 + _LEAST_BETA), 1.0 - _LEAST_RATES[1]) - rho0
 
 
@@ -301,7 +300,8 @@ class Fliptron(Learner):
     Parameters
     ----------
     n_classes, n_features : K ≥ 2 labels, d ≥ 1 features.
-    gamma : blind exploration, 0.15/√t unless given. More of it tells ρ0 better, less costs fewer mistakes.
+    gamma : blind exploration, 0.15/√t unless given, or 0.15/√half_life. More of it tells ρ0 better, less costs fewer
+        mistakes.
     form : "full", "diagonal" or "auto".
     half_life : rounds after which what was learnt counts half; it also makes a jump in the data restart the weights.
         None: nothing is forgotten.
@@ -328,7 +328,7 @@ class Fliptron(Learner):
         *,
         n_classes: int,
         n_features: int,
-        gamma: float | Exploration = Exploration(0.15, power=0.5),  # noqa: B008  # frozen
+        gamma: float | Exploration | None = None,
         form: Literal["auto", "full", "diagonal"] = "auto",
         half_life: float | None = None,
         seed: int = 0,
@@ -337,6 +337,8 @@ class Fliptron(Learner):
             raise InputError(f"form is {form!r}; 'auto', 'full' or 'diagonal' is expected")
         self.form = form
         self.half_life = None if half_life is None else real("half_life", half_life, 1000.0)
+        if gamma is None:
+            gamma = Exploration(0.15, power=0.5) if half_life is None else 0.15 / sqrt(self.half_life or 1.0)
         super().__init__(n_classes=n_classes, n_features=n_features, gamma=gamma, seed=seed)
 
     @property
@@ -422,7 +424,9 @@ class Fliptron(Learner):
                 covariance[r] = np.linalg.inv(keep * np.linalg.inv(covariance[r]) + prior)
         else:
             covariance[:] = 1.0 / (keep / covariance + (1 - keep) / PRIOR)
-        self.state.tallies[: SURE_ONES + 1] *= keep
+        for n in (UNIFORM, BLIND, SURE):  # the counts too, down to what a start has
+            fade = max(keep, min(1.0, WARM_UP / max(self.state.tallies[n], 1.0)))
+            self.state.tallies[n : n + 2] *= fade
         self.state.fresh[0] = -1
 
 

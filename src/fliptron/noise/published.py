@@ -45,6 +45,7 @@ NETWORKS: dict[str, dict[str, Any]] = {
     "mnist": {"hidden": (128, 128), "dropout": 0.2},
     "usps": {"hidden": (32, 256, 32), "dropout": 0.2},
     "fashion-mnist": {"hidden": (32, 128, 32), "dropout": 0.2},
+    "fashion-features": {"hidden": (32, 128, 32), "dropout": 0.2},
     "iris": {"hidden": (32, 32), "dropout": 0.2},
     "synsep": {"hidden": (48, 48), "dropout": 0.3, "percentile": 94.0},
     "synnonsep": {"hidden": (48, 48), "dropout": 0.3, "percentile": 94.0},
