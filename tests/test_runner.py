@@ -132,14 +132,14 @@ def test_a_killed_driver_loses_nothing_that_had_finished(tmp_path):
     os.kill(driver.pid, signal.SIGKILL)
     driver.communicate()
     kept = Results(folder).done()
-    assert kept
+    assert 0 < len(kept) < 60
     again = fliptron_cli(*command, folder)
     text, _ = again.communicate()
     assert again.returncode == 0, text
     assert f"{len(kept)} of 60 runs are already there" in text
     assert finish(fliptron_cli(*command, whole)) == 0
     assert numbers(Results(folder)).equals(numbers(Results(whole)))
-    assert len(Results(folder).sql("SELECT id FROM parts")) == 60
+    assert sorted(Results(folder).sql("SELECT id FROM parts").id) == sorted(Results(whole).done())
 
 
 def test_a_cluster_gives_the_same_numbers_and_survives_a_killed_worker(tmp_path):

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import pandas as pd
 from rich.console import Console
 from rich.table import Table
 
@@ -385,28 +384,29 @@ def reproduce(*, scale: str, only: str | None, out: str, jobs: int | None, clust
         return [spec for spec in specs if spec.dataset not in missing]
 
     results, pilots = Results(folder / "results"), here(paper.tuning(size, parts))
-    if not pilots:
+    if len(missing) == len(paper.datasets(size, parts)):
         raise InputError("none of the data sets is here; see `fliptron data`")
-    guess = pd.DataFrame(
-        [(s.dataset, *s.rates, s.learner, 0.1) for s in pilots],
-        columns=["dataset", "rho0", "rho1", "learner", "oracle"],
-    ).drop_duplicates()
-    time = paper.hours([*pilots, *here(paper.final(size, parts, guess))], jobs or os.cpu_count() or 1)
+    guess = paper.guess(pilots)
+    left = [spec for spec in [*pilots, *here(paper.final(size, parts, guess))] if spec.id not in results.done()]
+    time = paper.hours(left, jobs or os.cpu_count() or 1)
     click.echo(f"About {max(round(time * 60), 1)} minutes." if time < 2 else f"About {time:.0f} hours.", err=True)
     if time >= 2 and not yes:
         click.confirm("Go on?", abort=True, err=True)
     failed = _play("choosing γ", pilots, results, jobs, cluster)
     runs = results.load()
-    chosen = paper.choose(runs[runs.id.isin({spec.id for spec in pilots})])
+    chosen = paper.choose(runs[runs.id.isin({spec.id for spec in pilots})]) if pilots else paper.guess([])
     specs = here(paper.final(size, parts, chosen))
     failed += _play("runs", specs, results, jobs, cluster)
     runs, wanted = results.load(), {spec.id for spec in specs}
+    failures = results.sql("SELECT * FROM failures")
+    if not runs.id.isin(wanted).any():
+        raise InputError("no run has finished, so there is nothing to report")
     page = write_reproduction(
         runs[runs.id.isin(wanted)],
         chosen,
         size,
         folder,
-        failures=results.sql("SELECT * FROM failures"),
+        failures=failures[failures.id.isin({*wanted, *(spec.id for spec in pilots)})],
         missing=missing,
         command=shlex.join(["fliptron", *sys.argv[1:]]),
     )

@@ -77,7 +77,10 @@ class Results:
         with duckdb.connect() as database:
             try:
                 self._views(database, [str(part) for part in parts])
-                return database.execute(query).df()
+                answer = database.execute(query)
+                if answer.description is None:
+                    raise InputError("this query has no answer; a SELECT is expected")
+                return answer.df()
             except duckdb.Error as error:
                 raise InputError(f"this query cannot be answered: {str(error).splitlines()[0]}") from None
 

@@ -81,10 +81,13 @@ def datasets(scale: Scale, parts: Sequence[str]) -> list[str]:
 def tuning(scale: Scale, parts: Sequence[str]) -> list[Spec]:
     """Runs on seeds of their own from which each learner's γ is chosen, cell by cell."""
     seeds = range(1000, 1000 + scale.pilot_seeds)
+    if not {"fig2", "appendix", "beyond", "table1", "table2"} & set(parts):
+        return []
+    learners = TUNED if {"fig2", "appendix", "beyond"} & set(parts) else ("RCINE",)
     return [
         spec
         for dataset in datasets(scale, parts)
-        for name in TUNED
+        for name in learners
         for spec in grid(
             datasets=[dataset],
             rates=NOISE,
@@ -110,6 +113,12 @@ def choose(pilots: pd.DataFrame) -> pd.DataFrame:
     return oracle[[*keys, "oracle", "oracle_error"]].merge(honest[[*keys, "honest", "honest_error"]], on=keys)
 
 
+def guess(pilots: Iterable[Spec]) -> pd.DataFrame:
+    """A stand-in for `choose` before anything has run, to count what a plan will have to do."""
+    cells = dict.fromkeys((spec.dataset, *spec.rates, spec.learner, 0.1) for spec in pilots)
+    return pd.DataFrame(list(cells), columns=["dataset", "rho0", "rho1", "learner", "oracle"])
+
+
 def final(scale: Scale, parts: Sequence[str], chosen: pd.DataFrame) -> list[Spec]:
     """The runs behind figures and tables, at the chosen γ."""
     seeds, names = range(scale.seeds), datasets(scale, parts)
@@ -122,7 +131,8 @@ def final(scale: Scale, parts: Sequence[str], chosen: pd.DataFrame) -> list[Spec
         learner = {cell.learner: {"gamma": [cell.oracle]}}
         if curves or ({"table1", "table2"} & set(parts) and cell.learner == "RCINE"):
             specs += grid(**common, learners=learner, rounds=scale.rounds, seeds=seeds)
-        if cell.learner == "RCINE" and scale.nrest_rounds and cell.dataset in PUBLISHED:
+        wanted = curves or ("table1" if cell.dataset in MAIN else "table2") in parts
+        if cell.learner == "RCINE" and scale.nrest_rounds and cell.dataset in PUBLISHED and wanted:
             published = {"RCINE-NREst": {"gamma": [cell.oracle]}}
             specs += grid(**common, learners=published, rounds=scale.nrest_rounds, seeds=range(scale.nrest_seeds))
     if "fig3" in parts:

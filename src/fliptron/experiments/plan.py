@@ -44,6 +44,8 @@ class Spec:
     def id(self) -> str:
         """A hash of the content: equal runs have equal ids, in every plan."""
         text = json.dumps(asdict(self), sort_keys=True)
+        if self.dataset not in REGISTRY and Path(self.dataset).is_file():  # a user's file may change under its name
+            text += hashlib.sha256(Path(self.dataset).read_bytes()).hexdigest()
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     @property
@@ -128,7 +130,7 @@ class _Reader:
         for words in (name, name.rsplit(".", maxsplit=1)[-1], name.split(".", maxsplit=1)[0]):
             for i in [*range(first, last), *range(first)]:
                 if re.search(rf"(^|[\s.\[\"']){re.escape(words)}([\s.=\]\"']|$)", self.lines[i].split("#")[0]):
-                    return i + 1
+                    return int(i) + 1
         return first + 1
 
     def grid(self, number: int, table: Mapping[str, Any]) -> list[Spec]:
@@ -159,7 +161,7 @@ class _Reader:
             field_name = "rounds" if str(error).startswith("rounds") else "rates"
             raise self.refuse(number, field_name, str(error)) from None
         count = seeds if isinstance(seeds, int) and not isinstance(seeds, bool) else 0
-        check("seeds", count > 0 or _list_of(seeds, int), "a number of seeds or a list of them")
+        check("seeds", count > 0 or (_list_of(seeds, int) and min(seeds) >= 0), "a number of seeds or a list of them")
         check("order", order in _ORDERS, "'resample', 'shuffle' or 'file'")
         check("learners", isinstance(table["learners"], dict) and bool(table["learners"]), "a table of learners")
         learners = {name: self._learner(number, name, params) for name, params in table["learners"].items()}
@@ -177,11 +179,15 @@ class _Reader:
             if key not in known:
                 raise self.refuse(number, f"learners.{name}.{key}", f"unknown; one of {', '.join(known)} is expected")
             values[key] = value if isinstance(value, list) and key != "rates" else [value]
+            plain = signature(ROSTER[name]).parameters[key].default
+            if not values[key] or (isinstance(plain, bool) and not all(isinstance(each, bool) for each in values[key])):
+                allowed = "true or false" if isinstance(plain, bool) else "at least one value"
+                raise self.refuse(number, f"learners.{name}.{key}", f"{value!r} will not do; {allowed} is expected")
         told = {"rates": (0.0, 0.0)} if "rates" in known else {}
         for choice in itertools.product(*values.values()):
             try:
                 ROSTER[name](n_classes=3, n_features=2, seed=0, **told | dict(zip(values, choice, strict=True)))
-            except InputError as error:
+            except (InputError, TypeError, AttributeError, ValueError) as error:
                 wrong = next((key for key in values if key in str(error)), next(iter(values), name))
                 raise self.refuse(number, f"learners.{name}.{wrong}", str(error)) from None
         return values

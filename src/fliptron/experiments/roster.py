@@ -46,10 +46,12 @@ DEFAULT = [name for name in ROSTER if name not in SLOW]
 """What `fliptron run` compares when not told otherwise."""
 
 
-def build(name: str, dataset: Dataset, *, rates: tuple[float, float], seed: int, gamma: Any = None) -> Learner:
+def build(
+    name: str, dataset: Dataset, *, rates: tuple[float, float], seed: int, gamma: Any = None, **params: Any
+) -> Learner:
     """A learner fit for a data set. Those that must know the rates are told the true ones.
 
-    `gamma` replaces the default exploration of the learners that explore at random.
+    `gamma` replaces the default exploration of the learners that explore at random; `params` are the learner's own.
     """
     make = ROSTER.get(name)
     if make is None:
@@ -57,5 +59,5 @@ def build(name: str, dataset: Dataset, *, rates: tuple[float, float], seed: int,
     offered: dict[str, Any] = {"rates": rates} | ({} if gamma is None else {"gamma": gamma})
     if name == "RCINE-NREst" and dataset.name in NETWORKS:
         offered["estimator"] = f"nrest:{dataset.name}"
-    taken = {key: value for key, value in offered.items() if key in signature(make).parameters}
+    taken = {key: value for key, value in offered.items() if key in signature(make).parameters} | params
     return make(n_classes=dataset.n_classes, n_features=dataset.n_features, seed=seed, **taken)

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from functools import lru_cache
-from inspect import signature
 from itertools import groupby
 from typing import Any
 
@@ -18,7 +17,7 @@ import fliptron
 from fliptron.arrays import InputError, whole
 from fliptron.datasets import Dataset, load
 from fliptron.experiments.plan import Spec
-from fliptron.experiments.roster import ROSTER, build
+from fliptron.experiments.roster import build
 from fliptron.learners import Learner
 from fliptron.results import Results
 from fliptron.simulate import simulate
@@ -27,7 +26,7 @@ Row = dict[str, Any]
 Watch = Callable[[Sequence[Row]], object]
 """Called with the rows of each batch as it comes in."""
 
-_BATCH = 1_000_000  # rounds of replicates that go to a cluster's worker together
+_BATCH = 250_000  # rounds of replicates that go to a cluster's worker together
 _LOCK = threading.Lock()
 
 
@@ -48,10 +47,13 @@ def play(
     done, failed = results.done(), 0
     batches = list(_batches([spec for spec in specs if spec.id not in done], 0 if cluster is None else _BATCH))
     with _workers(jobs, cluster) as pool:
-        running = [pool.submit(play_batch, batch) for batch in batches]
+        running = {pool.submit(play_batch, batch): batch for batch in batches}
         try:
             for future in as_completed(running):
-                rows = future.result()
+                try:
+                    rows = future.result()
+                except Exception as error:  # a worker was lost for good, or could not read its message
+                    rows = [_about(spec) | {"failure": f"{type(error).__name__}: {error}"} for spec in running[future]]
                 results.append(rows)
                 failed += sum(row["failure"] is not None for row in rows)
                 watch(rows)
@@ -77,19 +79,7 @@ def play_batch(specs: Sequence[Spec]) -> list[Row]:
 
 def play_one(spec: Spec) -> Row:
     """One run as a row; a failure is a row too."""
-    row: Row = {
-        "id": spec.id,
-        "dataset": spec.dataset,
-        "rho0": spec.rates[0],
-        "rho1": spec.rates[1],
-        "stream": spec.order,
-        "learner": spec.learner,
-        "params": json.dumps(spec.params, sort_keys=True),
-        "rounds": spec.rounds,
-        "seed": spec.seed,
-        "version": fliptron.__version__,
-        "failure": None,
-    }
+    row = _about(spec)
     try:
         dataset, checksum = _data(spec.dataset)
         trace = simulate(
@@ -124,14 +114,26 @@ def play_one(spec: Spec) -> Row:
     }
 
 
+def _about(spec: Spec) -> Row:
+    """What is known of a run before it is played."""
+    return {
+        "id": spec.id,
+        "dataset": spec.dataset,
+        "rho0": spec.rates[0],
+        "rho1": spec.rates[1],
+        "stream": spec.order,
+        "learner": spec.learner,
+        "params": json.dumps(spec.params, sort_keys=True),
+        "rounds": spec.rounds,
+        "seed": spec.seed,
+        "version": fliptron.__version__,
+        "failure": None,
+    }
+
+
 def _learner(spec: Spec, dataset: Dataset) -> Learner:
-    params = dict(spec.params)
-    if set(params) <= {"gamma"}:
-        return build(spec.learner, dataset, rates=spec.rates, seed=spec.seed, gamma=params.get("gamma"))
-    make = ROSTER[spec.learner]
-    if "rates" in signature(make).parameters:
-        params.setdefault("rates", spec.rates)
-    return make(n_classes=dataset.n_classes, n_features=dataset.n_features, seed=spec.seed, **params)
+    params = {"rates": spec.rates, **spec.params}
+    return build(spec.learner, dataset, seed=spec.seed, **params)
 
 
 def _batches(specs: Sequence[Spec], most: int) -> Iterator[list[Spec]]:

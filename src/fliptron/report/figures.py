@@ -28,7 +28,7 @@ _LINES = {
     "LeastMeanSquares": ("#E69F00", "--"),
     "Confidit": ("#7F7F7F", "--"),
     "RidgeRegression": ("#8C510A", "--"),
-    "Fliptron": ("#E31A1C", "-"),
+    "Fliptron": ("#000000", "-"),
 }
 _STYLE = {
     "font.size": 10,

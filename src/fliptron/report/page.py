@@ -48,8 +48,8 @@ def report_page(comparison: Comparison, rows: list[dict[str, Any]], svg: str, co
 {"".join(_row(row) for row in sorted(rows, key=lambda row: row["error_mean"]))}
 </tbody></table>
 <p class="note">Error: share of rounds whose played label was wrong, exploration included, mean ± half the 95 % interval
-over seeds. Greedy error: the same for the label the learner thought best. Perceptron is told the true label every round
-and marks the floor; RCNBF and AveragedRCNBF are told the true flip rates; the others see bits only.</p>
+over seeds. Greedy error: the same for the label the learner thought best. Perceptron is told the true label every
+round; RCNBF and AveragedRCNBF are told the true flip rates; the others see bits only.</p>
 <table class="small"><tbody>{"".join(_setting(*item) for item in settings.items())}
 </tbody></table></body></html>
 """
