@@ -47,6 +47,7 @@ CREATE VIEW curves AS SELECT * EXCLUDE (wrong, greedy_wrong),
     FROM (SELECT * EXCLUDE (checkpoints, mistakes, greedy_mistakes, rounds, error, greedy_error),
         unnest(checkpoints) AS rounds, unnest(mistakes) AS wrong, unnest(greedy_mistakes) AS greedy_wrong FROM runs);
 """
+_MANY = 50
 _EMPTY = ", ".join(f"NULL::{kind} AS {name}" for name, kind in _TYPES.items())
 
 
@@ -71,12 +72,23 @@ class Results:
             target = str(part).replace("'", "''")
             database.execute(f"COPY (SELECT {columns} FROM frame) TO '{target}' (FORMAT parquet)")
 
+    def compact(self) -> None:
+        """Merge many parts into one: first written whole, then the old ones removed. A row kept twice counts once."""
+        parts = sorted(self.folder.glob("*.parquet"))
+        if len(parts) < _MANY:
+            return
+        with whole_file(self.folder / f"merged-{uuid.uuid4().hex[:8]}.parquet") as merged, duckdb.connect() as database:
+            target = str(merged).replace("'", "''")
+            database.execute(f"COPY (SELECT * FROM read_parquet({_listed(parts)})) TO '{target}' (FORMAT parquet)")
+        for part in parts:
+            part.unlink()
+
     def sql(self, query: str) -> pd.DataFrame:
         """The answer to a query over `runs`, `curves` and `failures`."""
         parts = sorted(self.folder.glob("*.parquet"))
         with duckdb.connect() as database:
             try:
-                self._views(database, [str(part) for part in parts])
+                self._views(database, parts)
                 answer = database.execute(query)
                 if answer.description is None:
                     raise InputError("this query has no answer; a SELECT is expected")
@@ -93,11 +105,15 @@ class Results:
         return set(self.sql("SELECT id FROM runs")["id"])
 
     @staticmethod
-    def _views(database: duckdb.DuckDBPyConnection, parts: list[str]) -> None:
+    def _views(database: duckdb.DuckDBPyConnection, parts: list[Path]) -> None:
         if parts:
-            listed = "[" + ", ".join("'" + part.replace("'", "''") + "'" for part in parts) + "]"
-            text = _RUNS.replace("read_parquet(?", f"read_parquet({listed}")
+            text = _RUNS.replace("read_parquet(?", f"read_parquet({_listed(parts)}")
         else:
             text = _RUNS.replace("SELECT * FROM read_parquet(?, union_by_name = true)", f"SELECT {_EMPTY} LIMIT 0")
         for statement in text.strip().split(";\n"):
             database.execute(statement)
+
+
+def _listed(parts: list[Path]) -> str:
+    """Paths as a list in SQL."""
+    return "[" + ", ".join("'" + str(part).replace("'", "''") + "'" for part in parts) + "]"

@@ -44,6 +44,7 @@ def play(
     a Dask scheduler, whose workers then play. The numbers are the same everywhere. Ctrl-C or a crash loses only runs
     in flight; a run that raises is kept as a failure, and is tried again next time.
     """
+    results.compact()
     done, failed = results.done(), 0
     batches = list(_batches([spec for spec in specs if spec.id not in done], 0 if cluster is None else _BATCH))
     with _workers(jobs, cluster) as pool:
@@ -66,6 +67,7 @@ def play(
             if cluster is None:
                 pool.shutdown(cancel_futures=True)
             _STOP.clear()
+    results.compact()
     return failed
 
 

@@ -65,7 +65,7 @@ def check_claims(runs: pd.DataFrame, chosen: pd.DataFrame, sweep: pd.DataFrame) 
         if (dataset, rates, "RCINE") in errors and (dataset, rates, "RCNBF") in errors
     ]
     if ratios:
-        close = sum(0.9 <= ratio <= 1.1 for ratio in ratios)
+        close = int(sum(0.9 <= ratio <= 1.1 for ratio in ratios))
         mean, half = interval(np.log(ratios))
         spread = "" if half is None else f", 95 % interval {np.exp(mean - half):.2f} to {np.exp(mean + half):.2f}"
         evidence = (
@@ -121,7 +121,7 @@ def _published_claim(runs: pd.DataFrame) -> list[Claim]:
         return []
     mean, half = interval(np.log(ratios))
     spread = "" if half is None else f", 95 % interval {np.exp(mean - half):.2f} to {np.exp(mean + half):.2f}"
-    close = sum(0.9 <= ratio <= 1.1 for ratio in ratios)
+    close = int(sum(0.9 <= ratio <= 1.1 for ratio in ratios))
     evidence = (
         f"geometric mean ratio {np.exp(mean):.2f}{spread}; within 10 % in {close} of {len(ratios)} cells, after "
         f"{horizon:,} rounds (rates (0, 0) until the first training)"
