@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help run test lint bench docs reproduce tune study-learners study-variants study-rates study-rcine study-cost study-coverage clean
+.PHONY: help run test lint bench docs reproduce tune study-learners study-variants study-cost-learners study-drift study-rates study-rcine study-cost study-coverage clean
 
 help:  ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -51,6 +51,12 @@ study-learners: $(PEERS)  ## every learner at its best beside Fliptron (an hour;
 
 study-variants: $(READY)  ## what was tried on the way to Fliptron (three minutes); writes docs/tables/variants.md
 	$(BIN)/python benchmarks/variants.py
+
+study-cost-learners: $(READY)  ## what a round of Fliptron costs beside others (half a minute); writes docs/tables/cost.md
+	$(BIN)/python benchmarks/cost.py
+
+study-drift: $(READY)  ## recovery from a permutation of labels (a minute); writes docs/tables/drift.md
+	$(BIN)/python benchmarks/drift.py
 
 study-rates: $(READY)  ## rate estimators on four data sets (an hour; needs FLIPTRON_DATA); writes docs/tables/rates.md
 	$(BIN)/python benchmarks/rates.py play
