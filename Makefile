@@ -33,6 +33,7 @@ docs: $(READY)  ## the documentation site, in docs/_build/html
 
 reproduce: $(READY)  ## the paper and beyond (half an hour to an hour; needs FLIPTRON_DATA); ends with the path of a report
 	$(BIN)/fliptron reproduce --scale desk --out out/paper
+	$(BIN)/python benchmarks/quote.py out/paper
 
 bench: $(READY)  ## speed, side by side with plain loops
 	$(BIN)/python benchmarks/speed.py

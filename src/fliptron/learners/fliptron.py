@@ -424,9 +424,14 @@ class Fliptron(Learner):
                 covariance[r] = np.linalg.inv(keep * np.linalg.inv(covariance[r]) + prior)
         else:
             covariance[:] = 1.0 / (keep / covariance + (1 - keep) / PRIOR)
-        for n in (UNIFORM, BLIND, SURE):  # the counts too, down to what a start has
-            fade = max(keep, min(1.0, WARM_UP / max(self.state.tallies[n], 1.0)))
-            self.state.tallies[n : n + 2] *= fade
+        tallies = self.state.tallies
+        for some, n in (
+            (slice(UNIFORM, BLIND_ONES + 1), tallies[UNIFORM] + tallies[BLIND]),
+            (slice(SURE, SURE_ONES + 1), tallies[SURE]),
+        ):
+            tallies[some] *= max(
+                keep, min(1.0, 0.5 * WARM_UP / max(n, 1.0))
+            )  # what is known of the noise, not all of it
         self.state.fresh[0] = -1
 
 
