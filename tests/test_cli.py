@@ -167,7 +167,7 @@ class TestData:
     def test_lists_every_set(self):
         rows = json.loads(fliptron("data", "--json").stdout)
         assert {row["name"]: row["present"] for row in rows}["digits"] is True
-        assert len(rows) == 9
+        assert len(rows) == 10
         assert "synnonsep" in fliptron("data").stdout
 
 

@@ -314,3 +314,26 @@ def test_checksum_tells_data_apart():
     assert data.checksum != Dataset.of(np.eye(3), [0, 2, 1]).checksum
     assert data.checksum != Dataset.of(sp.csr_array(np.eye(3)), [0, 1, 2]).checksum
     assert data.checksum == Dataset.of(2 * np.eye(3), [0, 1, 2]).checksum
+
+
+def test_features_are_of_unseen_images_kept_and_checked(tmp_path, monkeypatch):
+    pytest.importorskip("torch")
+    from fliptron.datasets import features as module
+
+    monkeypatch.setattr(module, "TRAINING", 60)
+    monkeypatch.setattr(module, "EPOCHS", 1)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    random = np.random.default_rng(0)
+    images, labels = random.integers(256, size=(100, 784), dtype=np.uint8), random.integers(3, size=100)
+    X, y = module.features("made", images, labels)
+    assert X.shape == (40, 100)
+    assert np.isfinite(X).all()
+    assert np.array_equal(y, labels[np.sort(np.random.default_rng(0).permutation(100)[60:])])
+    again, _ = module.features("made", images, labels)
+    assert np.array_equal(again, X)
+    everything, _ = module.features("made", images, labels, reuse=True)
+    assert everything.shape == (100, 100)
+    (path,) = (path for path in tmp_path.rglob("*.npz") if "-all" not in path.name)
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(InputError, match="is damaged"):
+        module.features("made", images, labels)

@@ -24,17 +24,20 @@ from fliptron.output import make_folder, write_whole
 TRAINING, EPOCHS, BATCH = 35_000, 5, 128
 
 
-def features(name: str, images: Array, labels: Array) -> Content:
-    """Features and labels of the images the network was not trained on; made once, then kept and checked."""
+def features(name: str, images: Array, labels: Array, *, reuse: bool = False) -> Content:
+    """Features and labels of the images the network was not trained on; made once, then kept and checked.
+
+    With `reuse`, of all images, as one may also read the paper.
+    """
     digest = hashlib.sha256(images.tobytes() + labels.tobytes()).hexdigest()[:12]
-    path = Path(pooch.os_cache("fliptron")) / name / f"features-{digest}-{EPOCHS}.npz"
+    path = Path(pooch.os_cache("fliptron")) / name / f"features-{digest}-{EPOCHS}{'-all' if reuse else ''}.npz"
     checksum = path.with_suffix(".sha256")
     if path.is_file() and checksum.is_file():
         content = path.read_bytes()
         if hashlib.sha256(content).hexdigest() != checksum.read_text().strip():
             raise InputError(f"{path} is damaged: its checksum is not the one beside it; delete it to make it anew")
     else:
-        content = _make(images, labels)
+        content = _make(images, labels, reuse)
         make_folder(path.parent)
         write_whole(path, content)
         write_whole(checksum, hashlib.sha256(content).hexdigest().encode() + b"\n")
@@ -42,7 +45,7 @@ def features(name: str, images: Array, labels: Array) -> Content:
         return file["X"], file["y"]
 
 
-def _make(images: Array, labels: Array) -> bytes:
+def _make(images: Array, labels: Array, reuse: bool) -> bytes:
     try:
         import torch
     except ImportError:
@@ -51,7 +54,7 @@ def _make(images: Array, labels: Array) -> bytes:
 
     torch.manual_seed(0)
     order = np.random.default_rng(0).permutation(len(labels))
-    chosen, held_out = order[:TRAINING], np.sort(order[TRAINING:])
+    chosen, kept = order[:TRAINING], np.sort(order[0 if reuse else TRAINING :])
     X = torch.from_numpy(images.reshape(-1, 1, 28, 28).astype(np.float32) / 255.0)
     y = torch.from_numpy(labels.astype(np.int64))
     embed = nn.Sequential(
@@ -71,7 +74,7 @@ def _make(images: Array, labels: Array) -> bytes:
             optimizer.step()
     network.eval()
     with torch.no_grad():
-        parts = [embed(X[batch]) for batch in torch.from_numpy(held_out).split(1000)]
+        parts = [embed(X[batch]) for batch in torch.from_numpy(kept).split(1000)]
     content = io.BytesIO()
-    np.savez_compressed(content, allow_pickle=False, X=torch.cat(parts).numpy(), y=labels[held_out])
+    np.savez_compressed(content, allow_pickle=False, X=torch.cat(parts).numpy(), y=labels[kept])
     return content.getvalue()

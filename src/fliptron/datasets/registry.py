@@ -84,8 +84,8 @@ def _images(name: str) -> Content:
     return X.reshape(X.shape[0], -1), np.concatenate([images[1], images[3]])
 
 
-def _features(name: str) -> Content:
-    return features(name, *_images(name))
+def _features(name: str, reuse: bool = False) -> Content:
+    return features(name, *_images(name), reuse=reuse)
 
 
 def _optdigits() -> Content:
@@ -172,7 +172,7 @@ REGISTRY: dict[str, Entry] = {
         partial(_images, "fashion-mnist"),
     ),
 }
-REGISTRY["fashion-features"] = Entry(
+_FEATURES = Entry(
     35_000,
     100,
     10,
@@ -180,4 +180,10 @@ REGISTRY["fashion-features"] = Entry(
     REGISTRY["fashion-mnist"].files,
     partial(_features, "fashion-mnist"),
     home="fashion-mnist",
+)
+REGISTRY["fashion-features"] = _FEATURES
+REGISTRY["fashion-features-reused"] = _FEATURES._replace(
+    rows=70_000,
+    source="Fashion-MNIST through the paper's network, all images",
+    read=partial(_features, "fashion-mnist", reuse=True),
 )
