@@ -91,7 +91,13 @@ class TestRun:
     def test_ctrl_c_keeps_what_is_finished(self, tmp_path):
         command = [sys.executable, "-m", "fliptron", "run", "--learner", "Perceptron", "--learner", "Confidit"]
         options = ["--rounds", "3e5", "--seeds", "6", "--jobs", "1", "--out", str(tmp_path)]
-        process = subprocess.Popen([*command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            [*command, *options],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509  # else ignored in a background job
+        )
         told = ""
         while "Perceptron: 6 ×" not in told and process.poll() is None:
             told += process.stderr.readline()
