@@ -24,7 +24,7 @@ from matplotlib.figure import Figure
 import fliptron
 from fliptron.experiments.comparison import interval
 from fliptron.experiments.roster import ROSTER
-from vowpal import SETTINGS, play
+from fliptron.experiments.vowpal import SETTINGS
 
 DATA = ["digits", "optdigits", "usps", "iris", "synsep", "synnonsep", "fashion-features"]
 NOISE = [(0.0, 0.0), (0.15, 0.15), (0.25, 0.25), (0.2, 0.4), (0.4, 0.2), (0.4, 0.4)]
@@ -75,10 +75,11 @@ def cell(data: str, rates: tuple[float, float], name: str) -> dict:
 
 
 def cell_vw(data: str, rates: tuple[float, float]) -> list[dict]:
-    dataset = _load(data)
-    tuned = [play(dataset, setting, rates, VW_ROUNDS // 10, TUNING[0]) for setting in SETTINGS]
-    best = SETTINGS[int(np.argmin(tuned))]
-    errors = [play(dataset, best, rates, VW_ROUNDS, seed) for seed in VW_SEEDS]
+    def peer(options: str, seed: int, rounds: int) -> float:
+        return error(data, rates, "VowpalWabbit", {"options": options}, seed, rounds)
+
+    best = min(SETTINGS, key=lambda options: peer(options, TUNING[0], VW_ROUNDS // 10))
+    errors = [peer(best, seed, VW_ROUNDS) for seed in VW_SEEDS]
     ours = [error(data, rates, "Fliptron", {}, seed, VW_ROUNDS) for seed in VW_SEEDS]
     common = {"data": data, "rates": rates, "rounds": VW_ROUNDS}
     return [

@@ -59,7 +59,7 @@ every figure as PNG, SVG and PDF; the CSVs behind this page are in `docs/tables/
 Rows are drawn with replacement and scaled to length 1. "MNIST" is read twice: the 8×8 digits of UCI, which the authors' code
 loads, and the real 28×28 images. Fashion-MNIST features are those of the paper's network, trained on 35,000 images; the
 other 35,000 are the stream. SOBA keeps its diagonal except on Iris. γ is chosen for every learner and cell by the true
-error of pilot runs on other seeds, as the paper does; `gammas.csv` has beside it the γ that the noisy bits alone would have
+error of pilot runs on other seeds, as the paper does; `settings.csv` has beside it the γ that the noisy bits alone would have
 chosen. Errata are in [the theory](theory.md).
 
 {chr(10).join(pictures)}

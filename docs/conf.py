@@ -16,7 +16,6 @@ extensions = [
 ]
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
-suppress_warnings = ["config.cache", "myst.xref_missing"]
 fragments = [f"tables/{name}.md" for name in ("coverage", "rates", "rcine")]  # quoted in other pages
 exclude_patterns = ["_build", "gallery/README.rst", "gallery/*.py", *fragments]
 autodoc_default_options = {"members": True, "show-inheritance": True}

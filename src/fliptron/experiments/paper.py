@@ -6,13 +6,16 @@ digits of UCI (what the authors' code loads) and as the real 28×28 images. SOBA
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 import pandas as pd
 
 from fliptron.experiments.plan import Spec, grid
+from fliptron.experiments.vowpal import SETTINGS
 
 NOISE = ((0.0, 0.0), (0.15, 0.15), (0.25, 0.25), (0.2, 0.4), (0.4, 0.2), (0.4, 0.4))
 FIGURE_2 = tuple(rates for rates in NOISE if rates != (0.25, 0.25))
@@ -20,6 +23,10 @@ MAIN = {"optdigits": "MNIST (UCI 8×8)", "mnist": "MNIST (28×28)", "usps": "USP
 EXTRA = {"iris": "Iris", "synsep": "SynSep"}
 NAMES = MAIN | EXTRA | {"digits": "digits (embedded)"}
 GAMMAS = (0.005, 0.02, 0.05, 0.1, 0.2, 0.4)
+SMALL = ("optdigits", "fashion-features", "iris", "digits")
+"""Data sets of at most 100 features, where d² work a round is cheap."""
+PEER = ("optdigits", "iris", "digits")
+"""Where Vowpal Wabbit, a hundred times slower than we are, plays too."""
 TUNED = ("Banditron", "BPA", "SOBA", "RCNBF", "RCINE")
 PARTS = ("fig2", "fig3", "table1", "table2", "appendix", "beyond")
 
@@ -79,12 +86,24 @@ def datasets(scale: Scale, parts: Sequence[str]) -> list[str]:
 
 
 def tuning(scale: Scale, parts: Sequence[str]) -> list[Spec]:
-    """Runs on seeds of their own from which each learner's γ is chosen, cell by cell."""
+    """Runs on seeds of their own from which each learner's γ, or options, are chosen, cell by cell."""
     seeds = range(1000, 1000 + scale.pilot_seeds)
     if not {"fig2", "appendix", "beyond", "table1", "table2"} & set(parts):
         return []
     learners = TUNED if {"fig2", "appendix", "beyond"} & set(parts) else ("RCINE",)
-    return [
+    peer = [
+        spec
+        for dataset in datasets(scale, parts)
+        if "beyond" in parts and dataset in PEER and find_spec("vowpalwabbit")
+        for spec in grid(
+            datasets=[dataset],
+            rates=NOISE,
+            learners={"VowpalWabbit": {"options": SETTINGS}},
+            rounds=scale.beyond_rounds // 5,
+            seeds=seeds[:1],
+        )
+    ]
+    return peer + [
         spec
         for dataset in datasets(scale, parts)
         for name in learners
@@ -99,24 +118,24 @@ def tuning(scale: Scale, parts: Sequence[str]) -> list[Spec]:
 
 
 def choose(pilots: pd.DataFrame) -> pd.DataFrame:
-    """The best γ of each cell, twice: by true error, an oracle, as the paper does; by the mean noisy bit, as one can.
+    """The best setting of each cell, twice: by true error, the paper's oracle; by the mean noisy bit, as one can.
 
     The mean bit is ρ0 + β·accuracy: the γ of most bits is the γ of highest accuracy, and nobody needs the truth.
     """
-    pilots = pilots.assign(gamma=pilots.params.str.extract(r'"gamma": ([\d.e-]+)', expand=False).astype(float))
     keys = ["dataset", "rho0", "rho1", "learner"]
-    means = pilots.groupby([*keys, "gamma"], as_index=False)[["error", "mean_bit"]].mean()
-    oracle = means.loc[means.groupby(keys).error.idxmin()].rename(columns={"gamma": "oracle", "error": "oracle_error"})
+    means = pilots.groupby([*keys, "params"], as_index=False)[["error", "mean_bit"]].mean()
+    oracle = means.loc[means.groupby(keys).error.idxmin()].rename(columns={"params": "oracle", "error": "oracle_error"})
     honest = means.loc[means.groupby(keys).mean_bit.idxmax()].rename(
-        columns={"gamma": "honest", "error": "honest_error"}
+        columns={"params": "honest", "error": "honest_error"}
     )
     return oracle[[*keys, "oracle", "oracle_error"]].merge(honest[[*keys, "honest", "honest_error"]], on=keys)
 
 
 def guess(pilots: Iterable[Spec]) -> pd.DataFrame:
     """A stand-in for `choose` before anything has run, to count what a plan will have to do."""
-    cells = dict.fromkeys((spec.dataset, *spec.rates, spec.learner, 0.1) for spec in pilots)
-    return pd.DataFrame(list(cells), columns=["dataset", "rho0", "rho1", "learner", "oracle"])
+    cells = {(spec.dataset, *spec.rates, spec.learner): json.dumps(spec.params) for spec in pilots}
+    rows = [(*cell, setting) for cell, setting in cells.items()]
+    return pd.DataFrame(rows, columns=["dataset", "rho0", "rho1", "learner", "oracle"])
 
 
 def final(scale: Scale, parts: Sequence[str], chosen: pd.DataFrame) -> list[Spec]:
@@ -128,22 +147,22 @@ def final(scale: Scale, parts: Sequence[str], chosen: pd.DataFrame) -> list[Spec
         if cell.dataset not in names:
             continue
         common: dict[str, Any] = {"datasets": [cell.dataset], "rates": [(cell.rho0, cell.rho1)]}
-        learner = {cell.learner: {"gamma": [cell.oracle]}}
+        setting = {name: [value] for name, value in json.loads(cell.oracle).items()}
+        rounds = scale.beyond_rounds if cell.learner == "VowpalWabbit" else scale.rounds
         if curves or ({"table1", "table2"} & set(parts) and cell.learner == "RCINE"):
-            specs += grid(**common, learners=learner, rounds=scale.rounds, seeds=seeds)
+            specs += grid(**common, learners={cell.learner: setting}, rounds=rounds, seeds=seeds)
         wanted = curves or ("table1" if cell.dataset in MAIN else "table2") in parts
         if cell.learner == "RCINE" and scale.nrest_rounds and cell.dataset in PUBLISHED and wanted:
-            published = {"RCINE-NREst": {"gamma": [cell.oracle]}}
-            specs += grid(**common, learners=published, rounds=scale.nrest_rounds, seeds=range(scale.nrest_seeds))
+            learners: dict[str, Any] = {"RCINE-NREst": setting}
+            specs += grid(**common, learners=learners, rounds=scale.nrest_rounds, seeds=range(scale.nrest_seeds))
     if "fig3" in parts:
         sweep = {"RCINE": {"gamma": scale.gammas}}
         specs += grid(datasets=names[:1], rates=NOISE, learners=sweep, rounds=scale.pilot_rounds, seeds=seeds)
     if "beyond" in parts:
         for name in names:
-            regression = "LeastMeanSquares" if name in ("mnist", "usps", "synsep") else "RidgeRegression"  # d² a round
-            learners = ["Perceptron", regression, "Fliptron"]
-            more: dict[str, dict[str, list[Any]]] = {learner: {} for learner in learners}
-            specs += grid(datasets=[name], rates=NOISE, learners=more, rounds=scale.beyond_rounds, seeds=seeds)
+            regression = "RidgeRegression" if name in SMALL else "LeastMeanSquares"
+            learners = {learner: {} for learner in ("Perceptron", regression, "Fliptron")}
+            specs += grid(datasets=[name], rates=NOISE, learners=learners, rounds=scale.beyond_rounds, seeds=seeds)
     return list({spec.id: spec for spec in specs}.values())
 
 
@@ -162,7 +181,13 @@ _MICROSECONDS = {
 
 def _guess(spec: Spec) -> float:
     large = {"mnist": 2.0, "usps": 0.8, "synsep": 0.4}.get(spec.dataset, 0.25)
-    return {"RCINE-NREst": 300.0, "Fliptron": 15.0, "RidgeRegression": 4.0, "SOBA-full": 3.0}.get(spec.learner, large)
+    return {
+        "RCINE-NREst": 300.0,
+        "Fliptron": 15.0,
+        "RidgeRegression": 4.0,
+        "SOBA-full": 3.0,
+        "VowpalWabbit": 200.0,
+    }.get(spec.learner, large)
 
 
 def _form(name: str, dataset: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from fliptron.arrays import InputError
 from fliptron.datasets import Dataset
+from fliptron.experiments.vowpal import VowpalWabbit
 from fliptron.learners import (
     BPA,
     RCINE,
@@ -18,14 +19,13 @@ from fliptron.learners import (
     Banditron,
     Confidit,
     Fliptron,
-    Learner,
     LeastMeanSquares,
     Perceptron,
     RidgeRegression,
 )
 from fliptron.noise.published import NETWORKS
 
-ROSTER: dict[str, Callable[..., Learner]] = {
+ROSTER: dict[str, Callable[..., Any]] = {
     "Perceptron": Perceptron,
     "Banditron": Banditron,
     "BPA": BPA,
@@ -39,16 +39,17 @@ ROSTER: dict[str, Callable[..., Learner]] = {
     "Confidit": Confidit,
     "RidgeRegression": RidgeRegression,
     "Fliptron": Fliptron,
+    "VowpalWabbit": VowpalWabbit,
 }
 
-SLOW = ("SOBA-full", "RCINE-NREst")
+SLOW = ("SOBA-full", "RCINE-NREst", "VowpalWabbit")
 DEFAULT = [name for name in ROSTER if name not in SLOW]
 """What `fliptron run` compares when not told otherwise."""
 
 
 def build(
     name: str, dataset: Dataset, *, rates: tuple[float, float], seed: int, gamma: Any = None, **params: Any
-) -> Learner:
+) -> Any:
     """A learner fit for a data set. Those that must know the rates are told the true ones.
 
     `gamma` replaces the default exploration of the learners that explore at random; `params` are the learner's own.

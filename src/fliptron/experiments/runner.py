@@ -18,7 +18,6 @@ from fliptron.arrays import InputError, whole
 from fliptron.datasets import Dataset, load
 from fliptron.experiments.plan import Spec
 from fliptron.experiments.roster import build
-from fliptron.learners import Learner
 from fliptron.results import Results
 from fliptron.simulate import simulate
 
@@ -85,7 +84,7 @@ def play_one(spec: Spec) -> Row:
     try:
         dataset, checksum = _data(spec.dataset)
         trace = simulate(
-            _learner(spec, dataset),
+            build(spec.learner, dataset, seed=spec.seed, **{"rates": spec.rates, **spec.params}),
             dataset,
             rates=spec.rates,
             rounds=spec.rounds,
@@ -131,11 +130,6 @@ def _about(spec: Spec) -> Row:
         "version": fliptron.__version__,
         "failure": None,
     }
-
-
-def _learner(spec: Spec, dataset: Dataset) -> Learner:
-    params = {"rates": spec.rates, **spec.params}
-    return build(spec.learner, dataset, seed=spec.seed, **params)
 
 
 def _batches(specs: Sequence[Spec], most: int) -> Iterator[list[Spec]]:

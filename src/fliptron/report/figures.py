@@ -29,6 +29,7 @@ _LINES = {
     "Confidit": ("#7F7F7F", "--"),
     "RidgeRegression": ("#8C510A", "--"),
     "Fliptron": ("#000000", "-"),
+    "VowpalWabbit": ("#7F7F7F", "-."),
 }
 _STYLE = {
     "font.size": 10,

@@ -41,7 +41,7 @@ def write_reproduction(
     tables = {
         "errors": error_table(runs),
         "rates": rate_table(runs),
-        "gammas": chosen,
+        "settings": chosen,
         "beyond": beyond_table(runs, scale),
         "cost": cost_table(runs),
     }
@@ -210,8 +210,8 @@ stream.</li>
 <li>SOBA keeps the diagonal of its matrix except on Iris, where the full one is cheap.</li>
 <li>RCINE estimates the rates with our plateaus unless it is called RCINE-NREst, the published estimator, which runs
 fewer seeds and rounds since each of its trainings takes longer than a run.</li>
-<li>Beyond the paper: RidgeRegression where d is at most 100, its O(d) cousin LeastMeanSquares elsewhere. Vowpal Wabbit
-is compared in the study of learners (make study-learners).</li>
+<li>Beyond the paper: RidgeRegression where d is at most 100, its O(d) cousin LeastMeanSquares elsewhere. Vowpal Wabbit,
+where it is installed, plays on the two smallest data sets with the best of seven options a cell.</li>
 <li>γ is chosen for each learner and cell by true error on seeds of their own, as in the paper (an oracle); the table
 of γ also has the choice that sees only noisy bits.</li></ul>"""
 
@@ -241,7 +241,7 @@ def _page(
     sums = runs.drop_duplicates("dataset")[["dataset", "data_sha256"]]
     titles = {
         "rates": "Tables 1 and 2: estimated noise rates (paper's, ours, largest error of the pair)",
-        "gammas": "Exploration: γ by true error (oracle) and by noisy bits (honest)",
+        "settings": "Exploration: γ (or options) by true error (oracle) and by noisy bits (honest)",
         "beyond": "Beyond the paper: error and regret against full information at one horizon",
         "cost": "Cost: microseconds a round",
         "errors": "Final errors",

@@ -1,0 +1,45 @@
+"""`fliptron data`."""
+
+from __future__ import annotations
+
+import json
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from fliptron.cli.group import main
+from fliptron.datasets import REGISTRY
+from fliptron.report.tables import cell
+
+
+@main.command()
+@click.option("--json", "as_json", is_flag=True, help="Print rows as JSON instead of a table.")
+def data(*, as_json: bool) -> None:
+    """List the data sets: shape, classes, source, and whether they are here.
+
+    Files are looked for in the folder FLIPTRON_DATA names, then in the download cache. A data set that
+    is not here is downloaded, and its checksum verified, when a command first asks for it; optdigits
+    and usps have no open address and must be put in place by hand. Your own data needs no name: give
+    commands the path of a .csv (label last), .npz (X, y) or libsvm file.
+    """
+    rows = [
+        {
+            "name": name,
+            "rows": entry.rows,
+            "features": entry.features,
+            "classes": entry.classes,
+            "present": entry.present(name),
+            "source": entry.source,
+        }
+        for name, entry in REGISTRY.items()
+    ]
+    if as_json:
+        click.echo(json.dumps(rows, indent=2))
+        return
+    table = Table(box=None, header_style="bold")
+    for column in ("name", "rows", "features", "classes", "present", "source"):
+        table.add_column(column, justify="right" if column in ("rows", "features", "classes") else "left")
+    for row in rows:
+        table.add_row(*(cell(value) for value in row.values()))
+    Console().print(table)

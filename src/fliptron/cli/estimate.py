@@ -1,0 +1,45 @@
+"""`fliptron estimate`."""
+
+from __future__ import annotations
+
+import json
+
+import click
+from rich.console import Console
+
+from fliptron.audit import audit
+from fliptron.cli.group import Whole, main
+from fliptron.logs import read_log
+from fliptron.report import writable_folder, write_noise
+from fliptron.report.tables import estimate_json, estimate_table
+
+
+@main.command()
+@click.argument("log", metavar="LOG")
+@click.option("--classes", type=Whole(), help="K, how many labels there are. Default: the largest seen plus one.")
+@click.option("--window", type=Whole(), default=5000, show_default=True, help="Rounds over which margins are ranked.")
+@click.option("--half-life", type=float, help="Rounds after which a bit counts half, if the noise drifts.")
+@click.option("--out", default="fliptron-out", show_default=True, help="Folder for the picture.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def estimate(*, log: str, classes: int | None, window: int, half_life: float | None, out: str, as_json: bool) -> None:
+    """How noisy are the bits of a log, and how accurate is the policy behind them?
+
+    LOG is a .csv or .parquet file, one row a round in the order they were played, with columns label, greedy (the
+    label thought best), probability (of the label played) and bit, and either margin (the lead of the greedy label's
+    score) or the examples as x0, x1, … `fliptron run --log` writes such files.
+
+    \b
+    Example:
+      fliptron run --learner LeastMeanSquares --gamma 0.05 --seeds 1 --log
+      fliptron estimate fliptron-out/logs/LeastMeanSquares-0.parquet
+    """
+    folder = writable_folder(out)
+    found = audit(read_log(log), n_classes=classes, window=window, half_life=half_life)
+    picture = write_noise(found, folder)
+    if as_json:
+        click.echo(json.dumps(estimate_json(found) | {"picture": str(picture)}, indent=2))
+        return
+    Console().print(estimate_table(found))
+    click.echo(f"\nVerdict: {found.verdict}. {found.reason[0].upper()}{found.reason[1:]}.")
+    click.echo(f"{found.details['rounds']:,} rounds, {found.details['explored']:,.0f} of them explored.")
+    click.echo(f"Picture: {picture}")
