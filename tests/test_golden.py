@@ -27,10 +27,13 @@ def trace(name):
     }
 
 
-@pytest.mark.parametrize("name", ROSTER)
+OURS = [name for name in ROSTER if name != "VowpalWabbit"]
+
+
+@pytest.mark.parametrize("name", OURS)
 def test_trace_is_golden(name):
     assert trace(name) == json.loads(GOLDEN.read_text())[name]
 
 
 if __name__ == "__main__":
-    GOLDEN.write_text(json.dumps({name: trace(name) for name in ROSTER}) + "\n")
+    GOLDEN.write_text(json.dumps({name: trace(name) for name in OURS}) + "\n")

@@ -28,10 +28,24 @@ class Csr(NamedTuple):
     width: int
 
 
-Row = Array | SparseRow
-Matrix = Array | Csr
+class ScaledRow(NamedTuple):
+    """One example as bytes, and what to multiply them with."""
 
-FLOAT64 = np.dtype(np.float64)
+    row: Array | SparseRow
+    scale: float
+
+
+class Scaled(NamedTuple):
+    """Examples as bytes, dense or CSR, with one scale a row: images and counts in an eighth of the memory."""
+
+    rows: Array | Csr
+    scale: Array
+
+
+Row = Array | SparseRow | ScaledRow
+Matrix = Array | Csr | Scaled
+
+_FLOATS = {name: np.dtype(name) for name in ("float64", "float32")}
 _LINE = 64
 LARGEST = 1e150
 """The largest size of a value: its square, summed over features, is still a number."""
@@ -41,48 +55,59 @@ class InputError(ValueError):
     """Input that is not allowed; the message names the value and what is."""
 
 
-def as_row(x: Any, n_features: int) -> Row:
+def as_float(dtype: Any) -> np.dtype[Any]:
+    """A precision by its name."""
+    if dtype not in _FLOATS:
+        raise InputError(f"dtype is {dtype!r}; 'float64' or 'float32' is expected")
+    return _FLOATS[dtype]
+
+
+def as_row(x: Any, n_features: int, dtype: Any = np.float64) -> Row:
     """One example as the kernels read it. Finiteness is checked there, in the same pass."""
     sparse = sp.issparse(x)
-    row = x if sparse else _as_floats(x, "x")
+    row = x if sparse else _as_floats(x, "x", dtype)
     shape = row.shape[1:] if sparse and row.ndim == 2 and row.shape[0] == 1 else row.shape
     if len(shape) != 1:
         raise InputError(f"x has shape {shape}; one example of {n_features} numbers is expected")
     _check_width(shape[0], n_features)
     if not sparse:
         return row
-    matrix = as_csr(row.reshape(1, -1))
+    matrix = as_csr(row.reshape(1, -1), dtype)
     return SparseRow(matrix.indices, matrix.data)
 
 
-def as_matrix(X: Any, n_features: int | None = None) -> Matrix:
+def as_matrix(X: Any, n_features: int | None = None, dtype: Any = np.float64) -> Array | Csr:
     """Many examples, dense or CSR, every value finite."""
+    if isinstance(X, Scaled):
+        X = _unscaled(X)
     if isinstance(X, Csr):
         X = sp.csr_array((X.data, X.indices, X.indptr), shape=(X.indptr.shape[0] - 1, X.width))
-    X = X if sp.issparse(X) else _as_floats(X, "X")
+    X = X if sp.issparse(X) else _as_floats(X, "X", dtype)
     shape = X.shape
     if len(shape) != 2 or shape[1] == 0:
         raise InputError(f"X has shape {shape}; rows by features is expected, with at least one feature")
     if n_features is not None:
         _check_width(shape[1], n_features)
-    matrix = as_csr(X) if sp.issparse(X) else X
+    matrix = as_csr(X, dtype) if sp.issparse(X) else X
     values = matrix.data if isinstance(matrix, Csr) else matrix
-    if not (np.abs(values) <= LARGEST).all():
+    if not (np.abs(values) <= min(LARGEST, float(np.finfo(dtype).max))).all():
         raise InputError(f"X holds {_first_too_large(X)}; every value must be finite and at most {LARGEST:g} in size")
     return matrix
 
 
 def count_rows(matrix: Matrix) -> int:
     """How many examples a matrix from this gate holds."""
+    if isinstance(matrix, Scaled):
+        return count_rows(matrix.rows)
     return matrix.indptr.shape[0] - 1 if isinstance(matrix, Csr) else int(matrix.shape[0])
 
 
-def as_csr(X: Any) -> Csr:
-    """A SciPy sparse matrix as the kernels read it: sorted, no duplicates, float64 and int32."""
+def as_csr(X: Any, dtype: Any = np.float64) -> Csr:
+    """A SciPy sparse matrix as the kernels read it: sorted, no duplicates, int32 indices."""
     if np.dtype(X.dtype).kind not in "biuf":
         raise InputError(f"a sparse matrix of {X.dtype} is not allowed; real numbers are expected")
     try:
-        matrix = sp.csr_array(X, dtype=np.float64, copy=True)
+        matrix = sp.csr_array(X, dtype=dtype, copy=True)
         matrix.check_format(full_check=True)
     except ValueError as error:
         raise InputError(f"the sparse matrix is not well formed ({error})") from None
@@ -97,7 +122,65 @@ def as_csr(X: Any) -> Csr:
     )
 
 
-def to_unit_norm(matrix: Matrix) -> Matrix:
+def is_sparse(x: Any) -> bool:
+    """Whether a row or matrix from this gate stores only what is not zero."""
+    inner = x.row if isinstance(x, ScaledRow) else x.rows if isinstance(x, Scaled) else x
+    return isinstance(inner, SparseRow | Csr)
+
+
+def as_dtype(matrix: Array | Csr, dtype: str, *, unit_norm: bool) -> Matrix:
+    """A float64 matrix in the form asked for: float64, float32, or uint8 with one scale a row."""
+    if dtype == "uint8":
+        values = matrix.data if isinstance(matrix, Csr) else matrix
+        odd = values[(values < 0) | (values > 255) | (values != np.floor(values))]
+        if odd.size:
+            raise InputError(f"dtype is 'uint8', but X holds {odd[0]:g}; whole numbers from 0 to 255 are expected")
+        lengths = _lengths(matrix) if unit_norm else np.ones(count_rows(matrix))
+        small = matrix._replace(data=values.astype(np.uint8)) if isinstance(matrix, Csr) else values.astype(np.uint8)
+        return Scaled(small, (1.0 / _nonzero(lengths)).astype(np.float32))
+    precision = as_float(dtype)
+    matrix = to_unit_norm(matrix) if unit_norm else matrix
+    if isinstance(matrix, Csr):
+        return matrix._replace(data=matrix.data.astype(precision, copy=False))
+    return matrix.astype(precision, copy=False)
+
+
+def checked(matrix: Matrix, n_features: int) -> Matrix:
+    """A copy of what compiled code is to trust, looked at once more and closed to writing."""
+    if isinstance(matrix, Scaled):
+        values = matrix.rows.data if isinstance(matrix.rows, Csr) else matrix.rows
+        scale = np.array(matrix.scale, dtype=np.float32)
+        if values.dtype != np.uint8 or scale.shape != (count_rows(matrix),) or not np.isfinite(scale).all():
+            raise InputError("scaled rows need bytes (uint8), and one finite scale for each row")
+        scale.flags.writeable = False
+        return Scaled(_closed(matrix.rows), scale)
+    values = matrix.data if isinstance(matrix, Csr) else np.asarray(matrix)
+    precision = np.float32 if values.dtype == np.float32 else np.float64
+    return _closed(as_matrix(matrix, n_features, precision))
+
+
+def _closed(matrix: Array | Csr) -> Array | Csr:
+    copies = [aligned(array) for array in (matrix[:3] if isinstance(matrix, Csr) else (matrix,))]
+    for array in copies:
+        array.flags.writeable = False
+    return Csr(copies[0], copies[1], copies[2], matrix.width) if isinstance(matrix, Csr) else copies[0]
+
+
+def _unscaled(X: Scaled) -> Array | Csr:
+    """Bytes and scales as floats."""
+    if isinstance(X.rows, Csr):
+        return X.rows._replace(data=X.rows.data * np.repeat(X.scale, np.diff(X.rows.indptr)))
+    return np.asarray(X.rows * X.scale[:, None])
+
+
+def _lengths(matrix: Array | Csr) -> Array:
+    if not isinstance(matrix, Csr):
+        return np.asarray(np.linalg.norm(matrix, axis=1))
+    rows = np.repeat(np.arange(count_rows(matrix)), np.diff(matrix.indptr))
+    return np.sqrt(np.bincount(rows, matrix.data**2, minlength=count_rows(matrix)))
+
+
+def to_unit_norm(matrix: Array | Csr) -> Array | Csr:
     """Rows scaled to length 1, by their largest value first, so that no square is lost or overflows."""
     if not isinstance(matrix, Csr):
         matrix = matrix / _nonzero(np.abs(matrix).max(axis=1, keepdims=True))
@@ -122,6 +205,11 @@ def aligned(array: Array) -> Array:
     copy = room[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
     copy[...] = array
     return copy
+
+
+def by_feature(array: Array) -> Array:
+    """A K×d copy in which the labels of a feature lie side by side."""
+    return aligned(array.T).T
 
 
 def as_labels(y: Any, n_rows: int, n_classes: int) -> Array:
@@ -165,7 +253,7 @@ def real(name: str, value: Any, least: float, most: float = np.inf, *, open_belo
     return number
 
 
-def _as_floats(x: Any, name: str) -> Array:
+def _as_floats(x: Any, name: str, dtype: Any = np.float64) -> Array:
     try:
         array = np.asarray(x)
     except (TypeError, ValueError, OverflowError) as error:
@@ -174,7 +262,7 @@ def _as_floats(x: Any, name: str) -> Array:
         raise InputError(f"{name} is an array of {array.dtype}; real numbers are expected")
     if np.ma.is_masked(x):
         raise InputError(f"{name} has masked values; every value must be there")
-    return np.require(array, np.float64, ["C", "A"])
+    return np.require(array, dtype, ["C", "A"])
 
 
 def _check_width(width: int, n_features: int) -> None:

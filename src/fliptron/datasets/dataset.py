@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from fliptron.arrays import Array, Csr, InputError, Matrix, aligned, as_labels, as_matrix, count_rows, to_unit_norm
+from fliptron.arrays import Array, Csr, InputError, Matrix, Scaled, as_dtype, as_labels, as_matrix, checked, count_rows
 from fliptron.kernels.vectors import row
 
 
@@ -41,20 +41,22 @@ class Dataset:
         name: str = "data",
         classes: tuple[Any, ...] | None = None,
         unit_norm: bool = True,
+        dtype: str = "float64",
         source: str = "given",
     ) -> Dataset:
         """Build one from arrays.
 
         Labels may be anything that sorts, unless `classes` names them and y counts from 0. Rows are
         scaled to ‖x‖ = 1 (Theorem 1 asks for ‖x‖ ≤ 1) unless `unit_norm` is off; a zero row stays zero.
+        `dtype` "float32" halves the memory; "uint8", for images and counts, keeps whole values from 0 to 255
+        as they are, with one scale a row.
         """
         matrix = as_matrix(X)
         n_rows = count_rows(matrix)
         if classes is None:
             y, classes = _number(np.asarray(y), n_rows)
-        if unit_norm:
-            matrix = to_unit_norm(matrix)
-        return cls(name, matrix, y, matrix.width if isinstance(matrix, Csr) else matrix.shape[1], classes, source)
+        width = matrix.width if isinstance(matrix, Csr) else matrix.shape[1]
+        return cls(name, as_dtype(matrix, dtype, unit_norm=unit_norm), y, width, classes, source)
 
     def __post_init__(self) -> None:
         """Check once more, copy, and close to writing: compiled code trusts what is here."""
@@ -62,12 +64,9 @@ class Dataset:
             raise InputError(f"{self.name} has no rows; at least one is expected")
         if self.n_classes < 2:
             raise InputError(f"{self.name} has {self.n_classes} class; at least 2 are expected")
-        matrix = as_matrix(self.X, self.n_features)
         labels = np.array(as_labels(self.y, self.n_rows, self.n_classes))
-        matrix = matrix if isinstance(matrix, Csr) else aligned(matrix)
-        for array in (labels, *(matrix[:3] if isinstance(matrix, Csr) else (matrix,))):
-            array.flags.writeable = False
-        object.__setattr__(self, "X", matrix)
+        labels.flags.writeable = False
+        object.__setattr__(self, "X", checked(self.X, self.n_features))
         object.__setattr__(self, "y", labels)
 
     @property
@@ -84,16 +83,19 @@ class Dataset:
     def checksum(self) -> str:
         """SHA-256 of what the learner sees and is scored by; results carry it."""
         digest = hashlib.sha256()
-        for array in (*(self.X if isinstance(self.X, Csr) else (self.X,)), self.y):
+        inner, scale = self.X if isinstance(self.X, Scaled) else (self.X, ())
+        for array in (*(inner if isinstance(inner, Csr) else (inner,)), *scale, self.y):
             digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()
 
     def row(self, i: int) -> Any:
         """Example i as a user would hand it over: a vector, or a SciPy sparse row."""
-        x = row(self.X, i)  # type: ignore[no-untyped-call]
-        if isinstance(self.X, Csr):
-            return sp.csr_array((x.values, x.indices, [0, x.indices.size]), shape=(1, self.n_features))
-        return x
+        inner, scale = self.X if isinstance(self.X, Scaled) else (self.X, None)
+        x = row(inner, i)  # type: ignore[no-untyped-call]
+        if isinstance(inner, Csr):
+            values = x.values if scale is None else x.values * scale[i]
+            return sp.csr_array((values, x.indices, [0, x.indices.size]), shape=(1, self.n_features))
+        return x if scale is None else x * scale[i]
 
 
 def _number(y: Array, n_rows: int) -> tuple[Array, tuple[Any, ...]]:

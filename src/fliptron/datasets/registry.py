@@ -42,7 +42,7 @@ def names() -> list[str]:
     return list(REGISTRY)
 
 
-def load(name: str | Path, *, unit_norm: bool = True, rows: int | None = None) -> Dataset:
+def load(name: str | Path, *, unit_norm: bool = True, rows: int | None = None, dtype: str = "float64") -> Dataset:
     """A data set by name, or a user's own file by path.
 
     Parameters
@@ -50,6 +50,7 @@ def load(name: str | Path, *, unit_norm: bool = True, rows: int | None = None) -
     name : one of `names()`, or the path of a `.csv` (label last), `.npz` (X, y) or libsvm file.
     unit_norm : scale every row to length 1, as the theory asks; off for the raw values.
     rows : how many to make of a synthetic set (100,000 by default).
+    dtype : "float64", "float32", or "uint8" for images and counts (whole values from 0 to 255).
 
     >>> iris = load("iris")
     >>> iris.n_rows, iris.n_features, iris.n_classes
@@ -64,12 +65,12 @@ def load(name: str | Path, *, unit_norm: bool = True, rows: int | None = None) -
             raise InputError(f"{name} is not a data set; one of {', '.join(REGISTRY)} or a file is expected")
         X, y = read(path)
         try:
-            return Dataset.of(X, y, name=path.stem, unit_norm=unit_norm, source=str(path))
+            return Dataset.of(X, y, name=path.stem, unit_norm=unit_norm, dtype=dtype, source=str(path))
         except InputError as error:
             raise InputError(f"{path}: {error}") from None
     X, y = entry.read(**({} if rows is None else {"n_rows": rows}))
     classes = tuple(range(entry.classes))
-    return Dataset.of(X, y, name=str(name), classes=classes, unit_norm=unit_norm, source=entry.source)
+    return Dataset.of(X, y, name=str(name), classes=classes, unit_norm=unit_norm, dtype=dtype, source=entry.source)
 
 
 def _bundled(loader: Callable[..., Any]) -> Content:

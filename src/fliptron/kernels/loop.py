@@ -21,7 +21,7 @@ from fliptron.kernels.compiling import STEP, compiled, entry
 from fliptron.kernels.randomness import uniform
 from fliptron.kernels.vectors import argmax, lead, row, scores_of, square
 
-SCRATCH = ("scores", "work", "spreads", "pulls", "seen", "places", "fresh")
+SCRATCH = ("scores", "work", "spreads", "pulls", "powers", "seen", "places", "fresh")
 """Fields of a state that are only room to work in, and are not saved."""
 
 Step = Callable[..., Any]

@@ -11,7 +11,7 @@ from fliptron.arrays import Array
 from fliptron.exploration import Exploration
 from fliptron.kernels.compiling import STEP, compiled
 from fliptron.kernels.loop import learns, scores
-from fliptron.kernels.vectors import add, dot, scores_of
+from fliptron.kernels.vectors import add, scores_of
 from fliptron.learners.base import Learner
 from fliptron.rounds import Rates
 
@@ -56,6 +56,7 @@ class RCNBF(Learner):
     n_classes, n_features : K ≥ 2 labels, d ≥ 1 features.
     gamma : exploration in (0, 1], a number or an `Exploration`.
     rates : (ρ0, ρ1), each ≥ 0 with a sum below 1: P(bit 1 | wrong) and P(bit 0 | right).
+    dtype : precision of the weights, "float64" or "float32".
     seed : of the exploration.
 
     Examples
@@ -77,10 +78,12 @@ class RCNBF(Learner):
         n_features: int,
         gamma: float | Exploration = 0.2,
         rates: tuple[float, float],
+        dtype: str = "float64",
         seed: int = 0,
     ) -> None:
         self.rates = Rates.of(rates)
-        super().__init__(n_classes=n_classes, n_features=n_features, gamma=gamma, seed=seed, positive=True)
+        shape = {"n_classes": n_classes, "n_features": n_features}
+        super().__init__(**shape, gamma=gamma, seed=seed, positive=True, dtype=dtype)
 
     def _start(self, W: Array, scores: Array) -> Any:
         return RcnbfState(W, scores, np.array(self.rates))
@@ -100,8 +103,17 @@ class Banditron(RCNBF):
     prediction".
     """
 
-    def __init__(self, *, n_classes: int, n_features: int, gamma: float | Exploration = 0.1, seed: int = 0) -> None:
-        super().__init__(n_classes=n_classes, n_features=n_features, gamma=gamma, rates=(0.0, 0.0), seed=seed)
+    def __init__(
+        self,
+        *,
+        n_classes: int,
+        n_features: int,
+        gamma: float | Exploration = 0.1,
+        dtype: str = "float64",
+        seed: int = 0,
+    ) -> None:
+        shape = {"n_classes": n_classes, "n_features": n_features}
+        super().__init__(**shape, gamma=gamma, rates=(0.0, 0.0), dtype=dtype, seed=seed)
 
 
 class AveragedState(NamedTuple):
@@ -112,14 +124,16 @@ class AveragedState(NamedTuple):
     rates: Array
     late: Array  # K×d: Σ (i − 1)·H_i, what the mean of W_1 … W_n lacks, times n
     updates: Array  # n
+    work: Array  # K
 
 
 @scores(AveragedState)
 def averaged_scores(state, x, out):
     """w̄_r · x, with w̄ the mean of W_1 … W_n, kept as W_n − (1/n)·Σ (i − 1)·H_i."""
-    scores_of(state.late, x, out)
+    scores_of(state.W, x, out)
+    scores_of(state.late, x, state.work)
     for r in range(out.shape[0]):
-        out[r] = dot(state.W, r, x) - out[r] / max(state.updates[0], 1.0)
+        out[r] -= state.work[r] / max(state.updates[0], 1.0)
 
 
 @learns(AveragedState)
@@ -143,10 +157,11 @@ class AveragedRCNBF(RCNBF):
     """
 
     def _start(self, W: Array, scores: Array) -> AveragedState:
-        return AveragedState(W, scores, np.array(self.rates), late=np.zeros_like(W), updates=np.zeros(1))
+        late = np.zeros(W.shape)  # grows with n², too much for float32
+        return AveragedState(W, scores, np.array(self.rates), late, np.zeros(1), np.zeros(self.n_classes))
 
     @property
     def weights(self) -> Array:
         """The mean W̄, with which it decides."""
         state = self.state
-        return np.asarray(state.W - state.late / max(state.updates[0], 1.0))
+        return np.array(state.W - state.late / max(state.updates[0], 1.0), order="C")

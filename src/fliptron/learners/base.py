@@ -14,7 +14,19 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy import ndarray
 
-from fliptron.arrays import FLOAT64, Array, InputError, Row, aligned, as_matrix, as_row, count_rows, whole
+from fliptron.arrays import (
+    Array,
+    InputError,
+    Row,
+    aligned,
+    as_float,
+    as_matrix,
+    as_row,
+    by_feature,
+    count_rows,
+    is_sparse,
+    whole,
+)
 from fliptron.exploration import Exploration
 from fliptron.kernels import loop
 from fliptron.kernels.randomness import CHOICES, make_key
@@ -38,7 +50,19 @@ class Learner(ABC):
     full_information: ClassVar[bool] = False
     """Whether `learn` takes the true label instead of a bit."""
 
-    def __init__(self, *, n_classes: int, n_features: int, gamma: Any, seed: int, positive: bool = False) -> None:
+    by_feature: ClassVar[bool] = True
+    """Whether sparse examples are read faster with the labels of a feature side by side: not if Σ or A⁻¹ is kept."""
+
+    def __init__(
+        self,
+        *,
+        n_classes: int,
+        n_features: int,
+        gamma: Any,
+        seed: int,
+        positive: bool = False,
+        dtype: str = "float64",
+    ) -> None:
         self.n_classes = whole("n_classes", n_classes, 2)
         self.n_features = whole("n_features", n_features, 1)
         self.exploration = Exploration.of(gamma, positive=positive)
@@ -46,12 +70,15 @@ class Learner(ABC):
         check_memory("a weight for every class and feature", self.n_classes * self.n_features, "fewer of either")
         self.rounds = 0
         """How many decisions have been made."""
-        self.state = self._start(aligned(np.zeros((self.n_classes, self.n_features))), np.zeros(self.n_classes))
+        self._dtype = as_float(dtype)
+        W = aligned(np.zeros((self.n_classes, self.n_features), self._dtype))
+        self.state = self._start(W, np.zeros(self.n_classes, self._dtype))
         self.schedule = np.array(self.exploration.steps)
         self.key = np.uint64(make_key(self.seed, CHOICES))
         self._n_feedback = self.n_classes if self.full_information else 2
         self._shape = (self.n_features,)
         self._steps: dict[type, loop.OneRound] = {}
+        self._arranged = False
 
     def __init_subclass__(cls) -> None:
         _KINDS[cls.__name__] = cls
@@ -62,7 +89,7 @@ class Learner(ABC):
 
     @property
     def params(self) -> dict[str, Any]:
-        """Keyword arguments that build this learner anew; plain numbers, fit for JSON."""
+        """Keyword arguments that build this learner anew; plain values, fit for JSON."""
         return {name: getattr(self, name) for name in signature(type(self)).parameters}
 
     @property
@@ -71,14 +98,19 @@ class Learner(ABC):
         return self.exploration.plain
 
     @property
+    def dtype(self) -> str:
+        """Precision of the weights."""
+        return self._dtype.name
+
+    @property
     def weights(self) -> Array:
         """The K×d matrix behind `scores` (a copy)."""
-        return np.array(self.state.W)
+        return np.array(self.state.W, order="C")
 
     def decide(self, x: Any) -> Decision:
         """Choose a label for one example: a dense vector of d numbers, or one sparse row."""
-        if not (type(x) is ndarray and x.dtype is FLOAT64 and x.shape == self._shape and x.flags.c_contiguous):
-            x = as_row(x, self._shape[0])  # what is right already skips the call
+        if not (type(x) is ndarray and x.dtype is self._dtype and x.shape == self._shape and x.flags.c_contiguous):
+            x = as_row(x, self._shape[0], self._dtype)  # what is right already skips the call
         decide, _ = self._steps.get(type(x)) or self._compile(x)
         played = decide(self.state, x, self.schedule, self.key, self.rounds)
         self.rounds += 1
@@ -86,8 +118,8 @@ class Learner(ABC):
 
     def learn(self, x: Any, decision: Decision, feedback: int) -> None:
         """Learn from the bit that came back for `decision` on `x`, now or much later, in any order."""
-        if not (type(x) is ndarray and x.dtype is FLOAT64 and x.shape == self._shape and x.flags.c_contiguous):
-            x = as_row(x, self._shape[0])
+        if not (type(x) is ndarray and x.dtype is self._dtype and x.shape == self._shape and x.flags.c_contiguous):
+            x = as_row(x, self._shape[0], self._dtype)
         _, learn = self._steps.get(type(x)) or self._compile(x)
         try:
             label, greedy, probability = decision
@@ -169,7 +201,16 @@ class Learner(ABC):
             return InputError(f"feedback is {feedback!r}; {allowed} is expected")
         return InputError("x holds a value that is not finite, or too large to square")
 
+    def arrange(self, x: Any) -> None:
+        """Lay the weights out for examples like x, a row or a matrix, if none was seen before."""
+        if self.by_feature and not self._arranged and is_sparse(x):
+            shape = (self.n_classes, self.n_features)
+            fields = {name: a for name, a in self.state._asdict().items() if getattr(a, "shape", None) == shape}
+            self.state = self.state._replace(**{name: by_feature(a) for name, a in fields.items()})
+        self._arranged = True
+
     def _compile(self, x: Row) -> loop.OneRound:
+        self.arrange(x)
         self._steps[type(x)] = loop.one_round(self.state, x, self.schedule, self.key)
         return self._steps[type(x)]
 

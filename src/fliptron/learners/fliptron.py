@@ -11,9 +11,9 @@ from numba.extending import overload
 
 from fliptron.arrays import Array, InputError, real
 from fliptron.exploration import Exploration
-from fliptron.kernels.compiling import STEP, VECTOR, compiled
+from fliptron.kernels.compiling import STEP, compiled
 from fliptron.kernels.loop import chooses, learns
-from fliptron.kernels.vectors import apply, argmax, downdate, index, pick, scores_of, size, square, value
+from fliptron.kernels.vectors import apply, argmax, downdate, index, pick, scores_of, size, square, value, with_values
 from fliptron.learners.base import Learner, check_memory
 from fliptron.noise.estimate import Z95, Estimate, Verdict, possible
 from fliptron.noise.tallies import LEAST, Mean, mean_of
@@ -47,19 +47,20 @@ class FliptronState(NamedTuple):
 
     W: Array
     scores: Array
-    covariance: Array  # K×d×d, or K×d: the diagonals only
+    covariance: Array  # K×d×d, of which the lower triangles count, or K×d: the diagonals only
     tallies: Array
     spreads: Array  # √(xᵀΣ_r x), for the x last looked at
     work: Array  # 4×K
     pulls: Array  # Σ_r x, if Σ is full
+    powers: Array  # x², value by value
     seen: Array  # that x
     places: Array
     fresh: Array  # how many values it stores; −1: the belief has changed since
 
 
-def spread(covariance, r, x, pulls):
-    """xᵀΣ_r x; a full Σ_r leaves Σ_r x in pulls[r]."""
-    return (_spread_full if covariance.ndim == 3 else _spread_diagonal)(covariance, r, x, pulls)
+def variances(covariance, x, powers, pulls, out):
+    """xᵀΣ_r x of every label; full ones leave Σ_r x in pulls."""
+    (_variances_full if covariance.ndim == 3 else _variances_diagonal)(covariance, x, powers, pulls, out)
 
 
 def move(W, covariance, r, x, pulls, g, h):
@@ -72,16 +73,16 @@ def reset(covariance, r, i):
     (_reset_full if covariance.ndim == 3 else _reset_diagonal)(covariance, r, i)
 
 
-def _spread_full(covariance, r, x, pulls):
-    apply(covariance[r], x, pulls[r])
-    return max(pick(pulls[r], x), 0.0)
+def _variances_full(covariance, x, powers, pulls, out):
+    for r in range(out.shape[0]):
+        apply(covariance[r], x, pulls[r])
+        out[r] = max(pick(pulls[r], x), 0.0)
 
 
-def _spread_diagonal(covariance, r, x, pulls):
-    total = 0.0
+def _variances_diagonal(covariance, x, powers, pulls, out):
     for j in range(size(x)):
-        total += covariance[r, index(x, j)] * value(x, j) * value(x, j)
-    return total
+        powers[j] = value(x, j) * value(x, j)
+    scores_of(covariance, with_values(x, powers), out)
 
 
 def _move_full(W, covariance, r, x, pulls, g, h):
@@ -106,9 +107,9 @@ def _reset_diagonal(covariance, r, i):
     covariance[r, i] = PRIOR
 
 
-@overload(spread, jit_options=STEP | {"fastmath": VECTOR})
-def _(covariance, r, x, pulls):
-    return _spread_full if covariance.ndim == 3 else _spread_diagonal
+@overload(variances, jit_options=STEP)
+def _(covariance, x, powers, pulls, out):
+    return _variances_full if covariance.ndim == 3 else _variances_diagonal
 
 
 @overload(move, jit_options=STEP)
@@ -132,8 +133,9 @@ def look(state, x):
         if same:
             return
     scores_of(state.W, x, state.scores)
+    variances(state.covariance, x, state.powers, state.pulls, state.spreads)
     for r in range(state.W.shape[0]):
-        state.spreads[r] = sqrt(spread(state.covariance, r, x, state.pulls))
+        state.spreads[r] = sqrt(state.spreads[r])
     for j in range(n):
         state.seen[j], state.places[j] = value(x, j), index(x, j)
     state.fresh[0] = n
@@ -342,6 +344,11 @@ class Fliptron(Learner):
         super().__init__(n_classes=n_classes, n_features=n_features, gamma=gamma, seed=seed)
 
     @property
+    def by_feature(self) -> bool:  # type: ignore[override]
+        """Whether sparse examples are read faster with the labels of a feature side by side."""
+        return not self.full
+
+    @property
     def full(self) -> bool:
         """Whether every label keeps a whole covariance, or only its diagonal."""
         return self.form == "full" or (self.form == "auto" and self.n_classes * self.n_features**2 <= FULL)
@@ -363,6 +370,7 @@ class Fliptron(Learner):
             spreads=np.zeros(K),
             work=np.zeros((4, K)),
             pulls=np.zeros((K, d if self.full else 0)),
+            powers=np.zeros(d),
             seen=np.zeros(d),
             places=np.zeros(d, dtype=np.int64),
             fresh=np.full(1, -1),
@@ -421,7 +429,8 @@ class Fliptron(Learner):
         if self.full:
             prior = np.eye(self.n_features) * ((1 - keep) / PRIOR)
             for r in range(self.n_classes):
-                covariance[r] = np.linalg.inv(keep * np.linalg.inv(covariance[r]) + prior)
+                whole = np.tril(covariance[r]) + np.tril(covariance[r], -1).T
+                covariance[r] = np.linalg.inv(keep * np.linalg.inv(whole) + prior)
         else:
             covariance[:] = 1.0 / (keep / covariance + (1 - keep) / PRIOR)
         tallies = self.state.tallies

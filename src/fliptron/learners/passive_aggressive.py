@@ -54,6 +54,7 @@ class BPA(Learner):
     gamma : exploration in [0, 1], a number or an `Exploration`.
     correct_margin : m ≥ 0. 1 in the authors' paper; 0 in the code of Agarwal & Manwani.
     variant, aggressiveness : "PA", "PA-I" or "PA-II"; C > 0 for the last two.
+    dtype : precision of the weights, "float64" or "float32".
     seed : of the exploration.
 
     Examples
@@ -77,6 +78,7 @@ class BPA(Learner):
         correct_margin: float = 1.0,
         variant: Variant = "PA",
         aggressiveness: float = 1.0,
+        dtype: str = "float64",
         seed: int = 0,
     ) -> None:
         self.correct_margin = real("correct_margin", correct_margin, 0.0)
@@ -84,7 +86,7 @@ class BPA(Learner):
         if variant not in ("PA", "PA-I", "PA-II"):
             raise InputError(f"variant is {variant!r}; 'PA', 'PA-I' or 'PA-II' is expected")
         self.variant = variant
-        super().__init__(n_classes=n_classes, n_features=n_features, gamma=gamma, seed=seed)
+        super().__init__(n_classes=n_classes, n_features=n_features, gamma=gamma, seed=seed, dtype=dtype)
 
     def _start(self, W: Array, scores: Array) -> PassiveAggressiveState:
         return PassiveAggressiveState(

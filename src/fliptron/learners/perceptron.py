@@ -36,6 +36,7 @@ class Perceptron(Learner):
     Parameters
     ----------
     n_classes, n_features : K ≥ 2 labels, d ≥ 1 features.
+    dtype : precision of the weights, "float64" or "float32".
     seed : kept for symmetry; nothing here is random.
 
     Examples
@@ -53,8 +54,8 @@ class Perceptron(Learner):
 
     full_information = True
 
-    def __init__(self, *, n_classes: int, n_features: int, seed: int = 0) -> None:
-        super().__init__(n_classes=n_classes, n_features=n_features, gamma=0.0, seed=seed)
+    def __init__(self, *, n_classes: int, n_features: int, dtype: str = "float64", seed: int = 0) -> None:
+        super().__init__(n_classes=n_classes, n_features=n_features, gamma=0.0, seed=seed, dtype=dtype)
 
     def _start(self, W: Array, scores: Array) -> PerceptronState:
         return PerceptronState(W, scores)

@@ -12,7 +12,7 @@ from fliptron.arrays import Array, real
 from fliptron.exploration import Exploration
 from fliptron.kernels.compiling import STEP, compiled
 from fliptron.kernels.loop import chooses, learns, score
-from fliptron.kernels.vectors import apply, argmax, dot, downdate, index, pick, size, value
+from fliptron.kernels.vectors import apply, argmax, dot, downdate, index, pick, quadratic, size, value
 from fliptron.learners.base import Learner, check_memory
 
 
@@ -32,7 +32,7 @@ class RidgeState(NamedTuple):
 
     W: Array
     scores: Array
-    inverse: Array  # K×d×d
+    inverse: Array  # K×d×d, of which the lower triangles count
     work: Array  # d
 
 
@@ -72,6 +72,8 @@ class RidgeRegression(Learner):
     Hoerl & Kennard (1970), "Ridge regression"; Sherman & Morrison (1950).
     """
 
+    by_feature = False
+
     def __init__(
         self,
         *,
@@ -110,8 +112,7 @@ def confident(state, x, gamma, u):
     score(state, x, state.scores)
     label, top = 0, -np.inf
     for r in range(state.W.shape[0]):
-        apply(state.inverse[r], x, state.work)
-        optimistic = state.scores[r] + state.alpha * sqrt(max(pick(state.work, x), 0.0))
+        optimistic = state.scores[r] + state.alpha * sqrt(quadratic(state.inverse[r], x, state.work))
         if optimistic > top:
             label, top = r, optimistic
     return label, argmax(state.scores, -1), 1.0
@@ -195,6 +196,7 @@ class LeastMeanSquares(Learner):
     n_classes, n_features : K ≥ 2 labels, d ≥ 1 features.
     gamma : exploration in [0, 1], a number or an `Exploration`.
     step : η > 0.
+    dtype : precision of the weights, "float64" or "float32".
     seed : of the exploration.
 
     Examples
@@ -217,10 +219,11 @@ class LeastMeanSquares(Learner):
         n_features: int,
         gamma: float | Exploration = 0.01,
         step: float = 0.2,
+        dtype: str = "float64",
         seed: int = 0,
     ) -> None:
         self.step = real("step", step, 0.0, open_below=True)
-        super().__init__(n_classes=n_classes, n_features=n_features, gamma=gamma, seed=seed)
+        super().__init__(n_classes=n_classes, n_features=n_features, gamma=gamma, seed=seed, dtype=dtype)
 
     def _start(self, W: Array, scores: Array) -> GradientState:
-        return GradientState(W, scores, squares=np.zeros_like(W), step=self.step)
+        return GradientState(W, scores, squares=np.zeros(W.shape), step=self.step)

@@ -11,7 +11,7 @@ import numpy as np
 from fliptron.arrays import Array, real
 from fliptron.exploration import Exploration
 from fliptron.kernels.loop import learns, score
-from fliptron.kernels.vectors import argmax, downdate, index, pick, size, value
+from fliptron.kernels.vectors import apply, argmax, downdate, index, pick, size, value
 from fliptron.learners.base import Learner, check_memory
 
 
@@ -56,9 +56,9 @@ class FullState(NamedTuple):
 
     W: Array
     scores: Array
-    inverse: Array  # Kd×Kd
+    inverse: Array  # Kd×Kd, of which the lower triangle counts
     margin: Array  # S
-    work: Array  # Kd
+    work: Array  # 2×Kd: z and A⁻¹z
 
 
 @learns(FullState)
@@ -71,14 +71,13 @@ def soba_full(state, x, label, greedy, probability, feedback):
     rival = argmax(state.scores, label)
     root = sqrt(probability)
     gap = (state.scores[rival] - state.scores[label]) / root  # ⟨W, z⟩
-    u = state.work
-    u[:] = 0.0
+    z, u = state.work
+    z[:] = 0.0
     for j in range(size(x)):
         i, v = index(x, j), value(x, j) / root
-        up, down = state.inverse[rival * d + i], state.inverse[label * d + i]
-        for k in range(u.shape[0]):
-            u[k] += v * (up[k] - down[k])
-    spread = (pick(u[rival * d : (rival + 1) * d], x) - pick(u[label * d : (label + 1) * d], x)) / root
+        z[rival * d + i], z[label * d + i] = v, -v
+    apply(state.inverse, z, u)
+    spread = pick(u, z)
     m = (gap * gap + 2.0 * gap / root) / (1.0 + spread)
     if state.margin[0] + m < 0.0:
         return
@@ -140,4 +139,4 @@ class SOBA(Learner):
             return DiagonalState(W, scores, np.zeros_like(W), np.full_like(W, self.regularization), margin)
         size = self.n_classes * self.n_features
         check_memory("SOBA's full matrix", size * size, "SOBA(diagonal=True)")
-        return FullState(W, scores, np.eye(size) / self.regularization, margin, np.zeros(size))
+        return FullState(W, scores, np.eye(size) / self.regularization, margin, np.zeros((2, size)))

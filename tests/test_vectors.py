@@ -1,0 +1,124 @@
+"""The vector kernels beside NumPy's one-liners, for every form an example can have."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from fliptron import RCNBF, Dataset, Fliptron, InputError, LeastMeanSquares, simulate
+from fliptron.arrays import by_feature
+from fliptron.kernels import vectors
+
+FORMS = [(kind, dtype) for kind in ("dense", "sparse") for dtype in ("float64", "float32", "uint8")]
+SHAPES = [(2, 1), (4, 7), (5, 4), (7, 16), (12, 30), (21, 9)]
+
+
+@numba.njit
+def outcomes(X, i, W, A, u, out, other):
+    """Everything the kernels say of row i."""
+    x = vectors.row(X, i)
+    vectors.scores_of(W, x, out)
+    vectors.apply(A, x, u)
+    vectors.add(W, 1, 0.5, x)
+    single, length, total = vectors.dot(W, 1, x), vectors.square(x), vectors.pick(u, x)
+    vectors.scores_of(W, vectors.with_values(x, other), other)
+    return single, length, total, vectors.quadratic(A, x, u.copy())
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32"])
+@pytest.mark.parametrize("layout", ["by label", "by feature"])
+@pytest.mark.parametrize("form", FORMS, ids=" ".join)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_kernels_do_what_numpy_does(shape, form, layout, precision):
+    (K, d), (kind, dtype) = shape, form
+    random = np.random.default_rng(K * d)
+    raw = random.integers(0, 256, size=(3, d)) * (random.random((3, d)) < 0.6)
+    data = Dataset.of(sp.csr_array(raw) if kind == "sparse" else raw, [0, 1, 0], dtype=dtype)
+    x = raw[1] / max(np.linalg.norm(raw[1]), 1.0)
+    W = random.normal(size=(K, d)).astype(precision)
+    A = random.normal(size=(d, d))
+    A = A @ A.T
+    below = np.tril(A) + np.triu(np.full((d, d), np.nan), 1)  # nobody may read what is above the diagonal
+    mine = by_feature(W) if layout == "by feature" else W.copy()
+    u, out, other = np.empty(d), np.empty(K, precision), np.zeros(max(d, K))
+    single, length, total, form_value = outcomes(data.X, 1, mine, below, u, out, other)
+    close = {"rtol": 1e-12 if (precision, dtype) == ("float64", "float64") else 2e-5, "atol": 1e-5}
+    np.testing.assert_allclose(out, W @ x, **close)
+    np.testing.assert_allclose(u, A @ x, **close)
+    W[1] += 0.5 * x
+    np.testing.assert_allclose(mine, W, **close)
+    np.testing.assert_allclose(
+        [single, length, total, form_value], [W[1] @ x, x @ x, x @ A @ x, x @ A @ x], rtol=2e-5, atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("d", [1, 4, 7, 30])
+def test_downdate_is_a_rank_one_step_below_the_diagonal(d):
+    random = np.random.default_rng(d)
+    A, u = random.normal(size=(d, d)), random.normal(size=d)
+    mine = A.copy()
+    vectors.downdate(mine, u, 0.3)
+    np.testing.assert_allclose(np.tril(mine), np.tril(A - 0.3 * np.outer(u, u)))
+    np.testing.assert_array_equal(np.triu(mine, 1), np.triu(A, 1))
+
+
+def learner(kind, **options):
+    told = {"rates": (0.2, 0.4)} if kind is RCNBF else {}
+    return kind(n_classes=10, n_features=64, seed=1, **told, **options)
+
+
+@pytest.mark.parametrize("kind", [RCNBF, LeastMeanSquares, Fliptron])
+def test_bytes_and_short_floats_make_the_same_decisions(kind, digits):
+    raw, y = np.rint(digits.X / digits.X.max(axis=1, keepdims=True) * 16), digits.y
+    runs = [
+        simulate(learner(kind), Dataset.of(matrix, y, dtype=dtype), rates=(0.2, 0.4), rounds=2000, seed=3, log=True)
+        for matrix in (raw, sp.csr_array(raw))
+        for dtype in ("float64", "float32", "uint8")
+    ]
+    for run in runs[1:]:
+        assert (run.log.label == runs[0].log.label).mean() > 0.999
+
+
+def test_short_weights_decide_as_long_ones(digits):
+    long, short = (
+        simulate(learner(RCNBF, dtype=dtype), digits, rates=(0.2, 0.4), rounds=5000, seed=3, log=True)
+        for dtype in ("float64", "float32")
+    )
+    assert (long.log.label == short.log.label).mean() > 0.999
+
+
+def test_short_weights_are_kept_and_loaded(tmp_path, digits):
+    first = learner(RCNBF, dtype="float32")
+    simulate(first, digits, rates=(0.2, 0.4), rounds=100)
+    first.save(tmp_path / "a.npz")
+    again = RCNBF.load(tmp_path / "a.npz")
+    assert again.weights.dtype == np.float32
+    np.testing.assert_array_equal(again.weights, first.weights)
+
+
+def test_a_learner_of_sparse_rows_takes_dense_ones_too(digits):
+    sparse, dense = learner(RCNBF), learner(RCNBF)
+    for i in range(50):
+        x = digits.X[i]
+        mixed = sp.csr_array(x[None]) if i % 3 == 0 else x
+        decision = dense.decide(x)
+        assert sparse.decide(mixed) == decision
+        sparse.learn(mixed, decision, i % 2)
+        dense.learn(x, decision, i % 2)
+    np.testing.assert_allclose(sparse.weights, dense.weights)
+    assert sparse.weights.flags.c_contiguous
+
+
+@pytest.mark.parametrize(("value", "words"), [(0.5, "0.5"), (-1.0, "-1"), (256.0, "256")])
+def test_only_bytes_are_bytes(value, words):
+    with pytest.raises(InputError, match=rf"X holds {words}; whole numbers from 0 to 255"):
+        Dataset.of([[1.0, value], [2.0, 3.0]], [0, 1], dtype="uint8")
+
+
+def test_unknown_precision_is_refused(digits):
+    with pytest.raises(InputError, match="dtype is 'int3'"):
+        Dataset.of(digits.X, digits.y, dtype="int3")
+    with pytest.raises(InputError, match="dtype is 'float16'"):
+        learner(RCNBF, dtype="float16")
