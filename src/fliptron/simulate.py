@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from fliptron.arrays import Array, InputError, whole
 from fliptron.channel import FlipChannel
 from fliptron.datasets import Dataset
+from fliptron.kernels.compiling import entry
 from fliptron.kernels.loop import play, tally
 from fliptron.learners import Learner
 from fliptron.noise import Estimate
@@ -143,13 +144,30 @@ def _engine(learner: Any, dataset: Dataset, engine: Engine) -> Callable[..., Non
             f"the learner has {learner.n_classes} classes and {learner.n_features} features; "
             f"{dataset.name} has {dataset.n_classes} and {dataset.n_features}"
         )
-    return _play_compiled if ours and engine != "python" else _play_python
+    return _Compiled() if ours and engine != "python" else _play_python
 
 
-def _play_compiled(
+class _Compiled:
+    """The compiled loop. Numba looks at the types of all arguments at every call, which takes as long as a hundred
+    rounds; here it looks once."""
+
+    def __init__(self) -> None:
+        self._play: Callable[..., None] | None = None
+
+    def __call__(
+        self, learner: Learner, dataset: Dataset, channel: FlipChannel, start: int, done: dict[str, Array]
+    ) -> None:
+        arguments = _arguments(learner, dataset, channel, start, done)
+        if self._play is None:
+            self._play = entry(play, *arguments)
+        self._play(*arguments)
+        learner.rounds += done["row"].size
+
+
+def _arguments(
     learner: Learner, dataset: Dataset, channel: FlipChannel, start: int, done: dict[str, Array]
-) -> None:
-    play(
+) -> tuple[Any, ...]:
+    return (
         learner.state,
         dataset.X,
         dataset.y,
@@ -167,7 +185,6 @@ def _play_compiled(
         done["bit"],
         done["margin"],
     )
-    learner.rounds += done["row"].size
 
 
 def _play_python(learner: Any, dataset: Dataset, channel: FlipChannel, start: int, done: dict[str, Array]) -> None:

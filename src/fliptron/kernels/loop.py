@@ -18,6 +18,7 @@ from numba.extending import overload
 
 from fliptron.arrays import InputError
 from fliptron.kernels.compiling import STEP, compiled, entry
+from fliptron.kernels.memory import ask_for, large
 from fliptron.kernels.randomness import uniform
 from fliptron.kernels.vectors import argmax, lead, row, scores_of, square
 
@@ -176,7 +177,10 @@ def play(
 ):
     """Play and learn one block of rounds. The truth y meets only the channel and the log."""
     rho0, rho1 = rates
-    for i in range(rows.shape[0]):
+    n, far = rows.shape[0], large(X)
+    for i in range(n):
+        if far:
+            ask_for(X, rows[min(i + 1, n - 1)])
         x, truth = row(X, rows[i]), y[rows[i]]
         t = first_choice + i
         played, thought, p = choose(state, x, gamma_at(schedule, t + 1), uniform(choice_key, t))

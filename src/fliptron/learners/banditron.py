@@ -33,8 +33,12 @@ def unbiased(bit, rates):
 @compiled(**STEP)
 def add_update(W, times, rates, x, label, greedy, probability, feedback):
     """W += times·H, with H = (h/P(ỹ))·e_ỹ⊗x − e_ŷ⊗x (the paper's eq. 5)."""
-    add(W, greedy, -times, x)
-    add(W, label, times * (unbiased(feedback, rates) / probability), x)
+    weight = unbiased(feedback, rates) / probability
+    if label == greedy:  # one step for two, most of the time: a tenth of a round
+        add(W, label, times * (weight - 1.0), x)
+    else:
+        add(W, label, times * weight, x)
+        add(W, greedy, -times, x)
 
 
 @learns(RcnbfState)
