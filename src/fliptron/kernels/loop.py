@@ -20,7 +20,7 @@ from fliptron.arrays import InputError
 from fliptron.kernels.compiling import STEP, compiled, entry
 from fliptron.kernels.memory import ask_for, large
 from fliptron.kernels.randomness import uniform
-from fliptron.kernels.vectors import argmax, lead, row, scores_of, square
+from fliptron.kernels.vectors import argmax, fits, lead, row, scores_of, square
 
 SCRATCH = ("scores", "work", "spreads", "pulls", "powers", "seen", "places", "fresh")
 """Fields of a state that are only room to work in, and are not saved."""
@@ -108,24 +108,32 @@ def flip(correct, u, rho0, rho1):
     return u >= rho1 if correct else u < rho0
 
 
-NOT_FINITE, BAD_DECISION, BAD_FEEDBACK, NOT_NUMBERS = 1, 2, 3, 4
+class MisfitError(Exception):
+    """A dense x that is not d numbers in a row as it lies in memory."""
+
+
+NOT_FINITE, BAD_DECISION, BAD_FEEDBACK, NOT_NUMBERS, MISFIT = 1, 2, 3, 4, 5
 
 
 @compiled(**STEP)
-def decide_one(state, x, schedule, key, t):
-    """Decision t (from 0)."""
+def decide_one(state, schedule, key, x, t):
+    """Decision t (from 0). That x is d numbers in a row is checked here, faster than in Python."""
+    if not fits(x, state.W.shape[1]):
+        raise MisfitError
     if not isfinite(square(x)):
         raise InputError("x holds a value that is not finite, or too large to square")
     return choose(state, x, gamma_at(schedule, t + 1), uniform(key, t))
 
 
 @compiled(**STEP)
-def learn_one(state, x, label, greedy, probability, feedback, n_feedback):
+def learn_one(state, n_feedback, x, label, greedy, probability, feedback):
     """Learn from one round. What is wrong with it, if anything; then nothing has changed.
 
     Labels and feedback come as floats, so that a fraction is seen and not cut off.
     """
     K = state.W.shape[0]
+    if not fits(x, state.W.shape[1]):
+        return MISFIT
     if not (0.0 <= label < K and 0.0 <= greedy < K and 0.0 < probability <= 1.0):
         return BAD_DECISION
     if label != int(label) or greedy != int(greedy):
@@ -213,6 +221,6 @@ def tally(y, rows, label, greedy, bit, start, checkpoints, at, total, counts):
 OneRound = tuple[Step, Step]
 
 
-def one_round(state: Any, x: Any, schedule: Any, key: Any) -> OneRound:
-    """`decide_one` and `learn_one`, compiled for a state and a row of these types."""
-    return entry(decide_one, state, x, schedule, key, 0), entry(learn_one, state, x, 0.0, 0.0, 1.0, 1.0, 2)
+def one_round(state: Any, schedule: Any, key: Any, n_feedback: int, x: Any) -> OneRound:
+    """`decide_one` and `learn_one`, compiled for a state and rows like x."""
+    return entry(decide_one, state, schedule, key, x, 0), entry(learn_one, state, n_feedback, x, 0.0, 0.0, 1.0, 1.0)

@@ -33,6 +33,11 @@ def scale(x):
     return x.scale if isinstance(x, ScaledRow) else 1.0
 
 
+def fits(x, d):
+    """Whether a dense x is d numbers in a row; a sparse one has been through the gate."""
+    return isinstance(x, SparseRow) or (x.shape == (d,) and x.flags.c_contiguous)
+
+
 def with_values(x, values):
     """A row with other values in the places of x's; the first of `values` are taken."""
     if isinstance(x, ScaledRow):
@@ -82,6 +87,13 @@ def _(x, j):
 @overload(scale)
 def _(x):
     return (lambda x: x.scale) if _kind(x) is ScaledRow else (lambda x: 1.0)
+
+
+@overload(fits)
+def _(x, d):
+    if _kind(x) is SparseRow:
+        return lambda x, d: True
+    return lambda x, d: x.shape[0] == d and (d == 1 or x.strides[0] == x.itemsize)
 
 
 @overload(with_values)

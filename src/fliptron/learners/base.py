@@ -76,8 +76,8 @@ class Learner(ABC):
         self.schedule = np.array(self.exploration.steps)
         self.key = np.uint64(make_key(self.seed, CHOICES))
         self._n_feedback = self.n_classes if self.full_information else 2
-        self._shape = (self.n_features,)
-        self._steps: dict[type, loop.OneRound] = {}
+        self._dense: loop.OneRound | None = None
+        self._sparse: loop.OneRound | None = None
         self._arranged = False
 
     def __init_subclass__(cls) -> None:
@@ -109,25 +109,30 @@ class Learner(ABC):
 
     def decide(self, x: Any) -> Decision:
         """Choose a label for one example: a dense vector of d numbers, or one sparse row."""
-        if not (type(x) is ndarray and x.dtype is self._dtype and x.shape == self._shape and x.flags.c_contiguous):
-            x = as_row(x, self._shape[0], self._dtype)  # what is right already skips the call
-        decide, _ = self._steps.get(type(x)) or self._compile(x)
-        played = decide(self.state, x, self.schedule, self.key, self.rounds)
+        steps = self._dense if type(x) is ndarray and x.dtype is self._dtype and x.ndim == 1 else None
+        if steps is None:  # what is right already skips the gate
+            x, steps = self._admit(x)
+        try:
+            played = steps[0](self.state, self.schedule, self.key, x, self.rounds)
+        except loop.MisfitError:
+            return self.decide(as_row(x, self.n_features, self._dtype))
         self.rounds += 1
         return _fill(Decision, played)
 
     def learn(self, x: Any, decision: Decision, feedback: int) -> None:
         """Learn from the bit that came back for `decision` on `x`, now or much later, in any order."""
-        if not (type(x) is ndarray and x.dtype is self._dtype and x.shape == self._shape and x.flags.c_contiguous):
-            x = as_row(x, self._shape[0], self._dtype)
-        _, learn = self._steps.get(type(x)) or self._compile(x)
+        steps = self._dense if type(x) is ndarray and x.dtype is self._dtype and x.ndim == 1 else None
+        if steps is None:
+            x, steps = self._admit(x)
         try:
             label, greedy, probability = decision
-            wrong = learn(self.state, x, label, greedy, probability, feedback, self._n_feedback)
+            wrong = steps[1](self.state, self._n_feedback, x, label, greedy, probability, feedback)
         except (TypeError, ValueError, OverflowError):
             raise self._refusal(loop.NOT_NUMBERS, decision, feedback) from None
         if wrong:
-            raise self._refusal(wrong, decision, feedback)
+            if wrong != loop.MISFIT:
+                raise self._refusal(wrong, decision, feedback)
+            Learner.learn(self, as_row(x, self.n_features, self._dtype), decision, feedback)
 
     def scores(self, X: Any) -> Array:
         """What the learner believes of every label (n×K); the highest is the greedy one."""
@@ -183,7 +188,7 @@ class Learner(ABC):
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.params.items())})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_steps": {}}
+        return {**self.__dict__, "_dense": None, "_sparse": None}
 
     def _arrays(self) -> dict[str, Array]:
         """The arrays of the state that live on in a file."""
@@ -209,10 +214,16 @@ class Learner(ABC):
             self.state = self.state._replace(**{name: by_feature(a) for name, a in fields.items()})
         self._arranged = True
 
-    def _compile(self, x: Row) -> loop.OneRound:
-        self.arrange(x)
-        self._steps[type(x)] = loop.one_round(self.state, x, self.schedule, self.key)
-        return self._steps[type(x)]
+    def _admit(self, x: Any) -> tuple[Row, loop.OneRound]:
+        """Check an example, and compile for its kind if it is the first."""
+        x = as_row(x, self.n_features, self._dtype)
+        kind = "_sparse" if is_sparse(x) else "_dense"
+        steps = getattr(self, kind)
+        if steps is None:
+            self.arrange(x)
+            steps = loop.one_round(self.state, self.schedule, self.key, self._n_feedback, x)
+            setattr(self, kind, steps)
+        return x, steps
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
