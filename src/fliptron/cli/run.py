@@ -57,6 +57,13 @@ from fliptron.stream import Order
     help="Draw rows with replacement (the paper's way), or pass over them shuffled or in file order.",
 )
 @click.option("--raw", is_flag=True, help="Keep rows as they are instead of scaling them to length 1.")
+@click.option(
+    "--dtype",
+    type=click.Choice(["float64", "float32", "uint8"]),
+    default="float64",
+    show_default=True,
+    help="How examples are kept: uint8 is for images and counts. Weights are float32 too, of learners that can.",
+)
 @click.option("--rows", type=Whole(), help="Size of a synthetic data set (default 100,000).")
 @JOBS
 @click.option("--out", default="fliptron-out", show_default=True, help="Folder for table, curves, pictures and report.")
@@ -73,6 +80,7 @@ def run(
     gamma: float | None,
     order: Order,
     raw: bool,
+    dtype: str,
     rows: int | None,
     jobs: int | None,
     out: str,
@@ -89,7 +97,7 @@ def run(
       fliptron run --dataset clicks.csv --order shuffle --json
     """
     folder = writable_folder(out)
-    data = load(dataset, unit_norm=not raw, rows=rows)
+    data = load(dataset, unit_norm=not raw, rows=rows, dtype=dtype)
     names = list(dict.fromkeys(learners)) or DEFAULT
     console = Console(stderr=True)
     with Watcher(console, names, rounds, seeds) as watcher:
@@ -101,6 +109,7 @@ def run(
             seeds=range(first_seed, first_seed + min(seeds, 10**6 + 1)),
             order=order,
             gamma=gamma,
+            dtype="float64" if dtype == "float64" else "float32",
             jobs=jobs,
             watch=watcher,
             logs=folder / "logs" if keep_logs else None,

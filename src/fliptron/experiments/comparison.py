@@ -98,6 +98,7 @@ def compare(
     seeds: Sequence[int],
     order: Order = "resample",
     gamma: Any = None,
+    dtype: str = "float64",
     jobs: int | None = None,
     watch: Watch | None = None,
     logs: Path | None = None,
@@ -121,7 +122,7 @@ def compare(
             if watch is not None:
                 watch(name, seed, done, mistakes)
 
-        learner = build(name, dataset, rates=rates, seed=seed, gamma=gamma)
+        learner = build(name, dataset, rates=rates, seed=seed, gamma=gamma, dtype=dtype)
         trace = simulate(
             learner,
             dataset,
@@ -137,7 +138,7 @@ def compare(
         write_log(logs / f"{name}-{seed}.parquet", trace.log)
         return replace(trace, log=None)
 
-    learners = {name: build(name, dataset, rates=rates, seed=0, gamma=gamma) for name in names}
+    learners = {name: build(name, dataset, rates=rates, seed=0, gamma=gamma, dtype=dtype) for name in names}
     result.traces.update({name: [] for name in learners})
     if logs is not None:
         make_folder(logs)

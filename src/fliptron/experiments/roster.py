@@ -48,16 +48,24 @@ DEFAULT = [name for name in ROSTER if name not in SLOW]
 
 
 def build(
-    name: str, dataset: Dataset, *, rates: tuple[float, float], seed: int, gamma: Any = None, **params: Any
+    name: str,
+    dataset: Dataset,
+    *,
+    rates: tuple[float, float],
+    seed: int,
+    gamma: Any = None,
+    dtype: str = "float64",
+    **params: Any,
 ) -> Any:
     """A learner fit for a data set. Those that must know the rates are told the true ones.
 
-    `gamma` replaces the default exploration of the learners that explore at random; `params` are the learner's own.
+    `gamma` replaces the default exploration of the learners that explore at random, `dtype` the precision of those that
+    have a choice; `params` are the learner's own.
     """
     make = ROSTER.get(name)
     if make is None:
         raise InputError(f"{name!r} is not a learner; one of {', '.join(ROSTER)} is expected")
-    offered: dict[str, Any] = {"rates": rates} | ({} if gamma is None else {"gamma": gamma})
+    offered: dict[str, Any] = {"rates": rates, "dtype": dtype} | ({} if gamma is None else {"gamma": gamma})
     if name == "RCINE-NREst" and dataset.name in NETWORKS:
         offered["estimator"] = f"nrest:{dataset.name}"
     taken = {key: value for key, value in offered.items() if key in signature(make).parameters} | params

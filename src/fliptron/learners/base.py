@@ -6,12 +6,14 @@ import io
 import json
 import os
 import sys
+import time
 from abc import ABC, abstractmethod
 from inspect import signature
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy import ndarray
 
 from fliptron.arrays import (
@@ -67,10 +69,11 @@ class Learner(ABC):
         self.n_features = whole("n_features", n_features, 1)
         self.exploration = Exploration.of(gamma, positive=positive)
         self.seed = whole("seed", seed, 0, 2**63 - 1)
-        check_memory("a weight for every class and feature", self.n_classes * self.n_features, "fewer of either")
         self.rounds = 0
         """How many decisions have been made."""
         self._dtype = as_float(dtype)
+        size = self.n_classes * self.n_features * self._dtype.itemsize
+        check_memory("a weight for every class and feature", size // 8, "fewer of either")
         W = aligned(np.zeros((self.n_classes, self.n_features), self._dtype))
         self.state = self._start(W, np.zeros(self.n_classes, self._dtype))
         self.schedule = np.array(self.exploration.steps)
@@ -133,6 +136,12 @@ class Learner(ABC):
             if wrong != loop.MISFIT:
                 raise self._refusal(wrong, decision, feedback)
             Learner.learn(self, as_row(x, self.n_features, self._dtype), decision, feedback)
+
+    def warm_up(self, *, sparse: bool = False) -> float:
+        """Compile now what the first round would; the seconds it took (less than one if it was kept from before)."""
+        began = time.perf_counter()
+        self._admit(sp.csr_array((1, self.n_features)) if sparse else np.zeros(self.n_features))
+        return time.perf_counter() - began
 
     def scores(self, X: Any) -> Array:
         """What the learner believes of every label (n×K); the highest is the greedy one."""
