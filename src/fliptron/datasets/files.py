@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pooch
 import scipy.sparse as sp
-from sklearn.datasets import load_svmlight_file
 
 from fliptron.arrays import Array, InputError
 
@@ -127,6 +126,8 @@ def read_svmlight(path: Path) -> Content:
     """`label index:value …`, one example a line."""
     if not path.read_bytes().strip():
         raise InputError("the file is empty; lines of `label index:value …` are expected")
+    from sklearn.datasets import load_svmlight_file
+
     return load_svmlight_file(path)  # type: ignore[no-any-return]
 
 

@@ -6,10 +6,9 @@ import io
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from sklearn.datasets import load_digits, load_iris
 
 from fliptron.arrays import Array, InputError
 from fliptron.datasets import synthetic
@@ -73,8 +72,10 @@ def load(name: str | Path, *, unit_norm: bool = True, rows: int | None = None, d
     return Dataset.of(X, y, name=str(name), classes=classes, unit_norm=unit_norm, dtype=dtype, source=entry.source)
 
 
-def _bundled(loader: Callable[..., Any]) -> Content:
-    X, y = loader(return_X_y=True)
+def _bundled(loader: str) -> Content:
+    from sklearn import datasets  # takes longer than the rest of the package
+
+    X, y = getattr(datasets, loader)(return_X_y=True)
     return X, y
 
 
@@ -117,8 +118,8 @@ def _idx_files(base: str, *sha256: str) -> tuple[File, ...]:
 
 
 REGISTRY: dict[str, Entry] = {
-    "digits": Entry(1797, 64, 10, "scikit-learn (test part of optdigits)", (), partial(_bundled, load_digits)),
-    "iris": Entry(150, 4, 3, "scikit-learn (Fisher 1936)", (), partial(_bundled, load_iris)),
+    "digits": Entry(1797, 64, 10, "scikit-learn (test part of optdigits)", (), partial(_bundled, "load_digits")),
+    "iris": Entry(150, 4, 3, "scikit-learn (Fisher 1936)", (), partial(_bundled, "load_iris")),
     "synsep": Entry(100_000, 400, 9, "synthetic (Kakade et al. 2008)", (), synthetic.synsep),
     "synnonsep": Entry(
         100_000,
