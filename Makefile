@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help run test lint bench docs reproduce tune study-learners study-variants study-cost-learners study-drift study-rates study-rcine study-cost study-coverage clean
+.PHONY: help run test lint bench docs reproduce tune study-learners study-variants study-cost-learners study-drift study-trials study-rates study-rcine study-cost study-coverage clean
 
 help:  ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -35,8 +35,6 @@ reproduce: $(READY)  ## the paper and beyond (half an hour to an hour; needs FLI
 	$(BIN)/fliptron reproduce --scale desk --out out/paper
 	$(BIN)/python benchmarks/quote.py out/paper
 
-bench: $(READY)  ## speed, side by side with plain loops
-	$(BIN)/python benchmarks/speed.py
 
 tune: $(READY)  ## how the default settings were chosen (about ten minutes); writes docs/tuning.md
 	$(BIN)/python benchmarks/tune.py
@@ -47,6 +45,9 @@ $(PEERS): $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[peers]'
 	@touch $@
 
+bench: $(PEERS)  ## speed beside peers and beside the hardware (a quarter of an hour); writes benchmarks/results/speed.md
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/speed.py
+
 study-learners: $(PEERS)  ## every learner at its best beside Fliptron (an hour; needs FLIPTRON_DATA); docs/tables/learners.md
 	$(BIN)/python benchmarks/learners.py play
 
@@ -55,6 +56,9 @@ study-variants: $(READY)  ## what was tried on the way to Fliptron (three minute
 
 study-cost-learners: $(READY)  ## what a round of Fliptron costs beside others (half a minute); writes docs/tables/cost.md
 	$(BIN)/python benchmarks/cost.py
+
+study-trials: $(READY)  ## what was tried to make a round faster (two minutes); writes docs/tables/trials.md
+	$(BIN)/python benchmarks/trials.py
 
 study-drift: $(READY)  ## recovery from a permutation of labels (a minute); writes docs/tables/drift.md
 	$(BIN)/python benchmarks/drift.py

@@ -1,190 +1,479 @@
-"""Speed of RCNBF on 10 classes × 64 features (digits, float64), beside plain loops, in one run.
+"""Speed, beside peers and beside the hardware, in one run.
 
-    python benchmarks/speed.py           # writes benchmarks/results/speed.md (about two minutes)
+    make bench        # a quarter of an hour; writes benchmarks/results/speed.md, .json and two pictures in docs/images
 
-Contenders take turns and each keeps its best CPU time of several, since a shared machine adds time and
-never takes any away: read the ratios, not the times. All play the same learner with the same settings.
+Contenders take turns and each keeps its best CPU time of several, since a shared machine adds time and never takes any
+away: read the ratios, not the times. The spread is the median turn over the best one.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import platform
-import resource
+import subprocess
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numba
 import numpy as np
+import scipy.sparse as sp
+from matplotlib.figure import Figure
 
 import fliptron
-from fliptron import RCNBF
-from fliptron.kernels.vectors import argmax, scores_of
+import peers
+from fliptron import RCNBF, SOBA, Confidit, Dataset, Fliptron, Learner, RidgeRegression, simulate
+from fliptron.kernels import loop
+from fliptron.kernels.memory import ask_for, large
+from fliptron.kernels.vectors import argmax, row, scores_of
+from workloads import Workload, workload
 
-GAMMA, RATES = 0.1, (0.2, 0.4)
-DIGITS = fliptron.load("digits")
-K, D = DIGITS.n_classes, DIGITS.n_features
+GAMMA, RATES = peers.GAMMA, peers.RATES
+RESULTS, IMAGES = Path("benchmarks/results"), Path("docs/images")
+Turn = tuple[Callable[[int], object], int]
 
-
-def learner(seed: int = 0) -> RCNBF:
-    return RCNBF(n_classes=K, n_features=D, gamma=GAMMA, rates=RATES, seed=seed)
-
-
-# --- contenders: each plays `rounds` rounds -------------------------------------------------------
-
-
-def through_simulate(rounds: int) -> None:
-    fliptron.simulate(learner(), DIGITS, rates=RATES, rounds=rounds)
+# --- measuring -------------------------------------------------------------------------------------------
 
 
-def one_by_one(rounds: int) -> None:
-    """decide and learn called from Python; rows and flips drawn ahead, as for the NumPy loop."""
-    rows, _, _, flips = drawn(rounds)
-    X, y, one = DIGITS.X, DIGITS.y, learner()
-    rho0, rho1 = RATES
-    for row, u in zip(rows, flips, strict=True):
-        x = X[row]
-        decision = one.decide(x)
-        bit = u >= rho1 if decision.label == y[row] else u < rho0
-        one.learn(x, decision, bit)
-
-
-def numpy_loop(rounds: int) -> None:
-    """The update on two rows, with every random number drawn ahead: the best plain NumPy does."""
-    rows, explore, labels, flips = drawn(rounds)
-    X, y, W = DIGITS.X, DIGITS.y, np.zeros((K, D))
-    rho0, rho1 = RATES
-    beta = 1 - rho0 - rho1
-    for row, e, other, u in zip(rows, explore, labels, flips, strict=True):
-        x = X[row]
-        greedy = (W @ x).argmax()
-        label = other if e < GAMMA else greedy
-        p = GAMMA / K + (1 - GAMMA if label == greedy else 0)
-        bit = u >= rho1 if label == y[row] else u < rho0
-        W[greedy] -= x
-        W[label] += (bit - rho0) / (beta * p) * x
-
-
-def drawn(rounds: int) -> tuple[list[int], list[float], list[int], list[float]]:
-    random = np.random.default_rng(0)
-    rows, labels = random.integers(DIGITS.n_rows, size=rounds), random.integers(K, size=rounds)
-    return rows.tolist(), random.random(rounds).tolist(), labels.tolist(), random.random(rounds).tolist()
-
-
-@numba.njit
-def whole_matrix(X, y, rounds, gamma, rho0, rho1, W, errors, log):  # type: ignore[no-untyped-def]
-    """The published code's structure, compiled as theirs is: per round a vector of probabilities, a
-    K×d outer product added to all of W, a copy of x to the log, and the running error rate."""
-    n_classes, n_features = W.shape
-    beta, wrong = 1 - rho0 - rho1, 0
-    for t in range(rounds):
-        row = np.random.randint(0, X.shape[0])
-        x = X[row].copy().reshape(n_features, 1)
-        greedy = np.argmax(np.dot(W, x).ravel())
-        probabilities = np.full(n_classes, gamma / n_classes)
-        probabilities[greedy] += 1 - gamma
-        label = min(np.searchsorted(np.cumsum(probabilities), np.random.random()), n_classes - 1)
-        correct = label == y[row]
-        bit = np.random.random() >= rho1 if correct else np.random.random() < rho0
-        step = np.zeros((n_classes, 1))
-        step[label, 0] = (bit - rho0) / (beta * probabilities[label])
-        step[greedy, 0] -= 1
-        W += np.kron(step, x.T)
-        log[t, :n_features] = x[:, 0]
-        log[t, n_features], log[t, n_features + 1] = label, bit
-        wrong += not correct
-        errors[t] = wrong / (t + 1)
-
-
-def authors_structure(rounds: int) -> None:
-    W, errors, log = np.zeros((K, D)), np.zeros(rounds), np.zeros((rounds, D + 2))
-    whole_matrix(DIGITS.X, DIGITS.y, rounds, GAMMA, *RATES, W, errors, log)
-
-
-@numba.njit
-def score_pass(X, rows, W, scores):  # type: ignore[no-untyped-def]
-    best = 0
-    for i in range(rows.shape[0]):
-        scores_of(W, X[rows[i]], scores)
-        best += argmax(scores, -1)
-    return best
-
-
-def bare_scores(rounds: int) -> None:
-    """The floor: K dot products a round and nothing else."""
-    score_pass(DIGITS.X, fliptron.Stream(DIGITS.n_rows).rows(0, rounds), WEIGHTS, np.zeros(K))
-
-
-WEIGHTS = np.random.default_rng(0).normal(size=(K, D))
-
-# --- measuring ------------------------------------------------------------------------------------
-
-
-def nanoseconds(contenders: dict[str, tuple[Callable[[int], None], int]], repeats: int) -> dict[str, float]:
-    """Best CPU time a round of each contender, taking turns."""
-    best = dict.fromkeys(contenders, np.inf)
-    for play, _ in contenders.values():
-        play(100)  # compiles
+def turns(contenders: dict[str, Turn], repeats: int, clock: Callable[[], float] = time.process_time) -> dict[str, list]:
+    """Nanoseconds a round of every turn of every contender, taking turns."""
+    found: dict[str, list[float]] = {name: [] for name in contenders}
+    for play, rounds in contenders.values():
+        play(min(rounds, 100))  # compiles
+        play(rounds)
     for _ in range(repeats):
         for name, (play, rounds) in contenders.items():
-            began = time.process_time()
+            began = clock()
             play(rounds)
-            best[name] = min(best[name], (time.process_time() - began) / rounds * 1e9)
-    return best
+            found[name].append((clock() - began) / rounds * 1e9)
+    return found
+
+
+def best(contenders: dict[str, Turn], repeats: int) -> dict[str, float]:
+    return {name: min(times) for name, times in turns(contenders, repeats).items()}
+
+
+def rcnbf(data: Dataset, dtype: str = "float64") -> Learner:
+    return RCNBF(n_classes=data.n_classes, n_features=data.n_features, gamma=GAMMA, rates=RATES, dtype=dtype)
+
+
+def ours(data: Dataset, make: Callable[[], Learner]) -> Callable[[int], object]:
+    learner = make()
+    return lambda rounds: simulate(learner, data, rates=RATES, rounds=rounds)
+
+
+@numba.njit
+def _score_pass(X, rows, W, scores):  # type: ignore[no-untyped-def]
+    total, far = 0, large(X)
+    for i in range(rows.shape[0]):
+        if far:
+            ask_for(X, rows[min(i + 1, rows.shape[0] - 1)])
+        scores_of(W, row(X, rows[i]), scores)
+        total += argmax(scores, -1)
+    return total
+
+
+def score_pass(data: Dataset, dtype: str) -> Callable[[int], object]:
+    """The floor: K dot products a round, the best label, and nothing else."""
+    learner = rcnbf(data, dtype)
+    learner.arrange(data.X)
+    W = learner.state.W
+    W[:] = np.random.default_rng(0).normal(size=W.shape)
+    stream = fliptron.Stream(data.n_rows)
+    return lambda rounds: _score_pass(data.X, stream.rows(0, rounds), W, learner.state.scores)
+
+
+# --- what is measured ------------------------------------------------------------------------------------
+
+FORMS = {"float64": "float64", "float32": "float32", "uint8": "float32"}
+"""Storage of the examples, and precision of the weights that goes with it."""
+ROUNDS = {"A": 200_000, "B": 20_000, "C": 50_000, "D20": 20_000, "D50": 10_000}
+
+
+def rounds_beside_peers(repeats: int) -> dict[str, dict[str, list[float]]]:
+    found = {}
+    for name, rounds in ROUNDS.items():
+        work = workload(name)
+        contenders: dict[str, Turn] = {}
+        plain = work.dataset("float64")
+        for form, precision in FORMS.items():
+            data = plain if form == "float64" else work.dataset(form)
+            contenders[f"floor, {form}"] = score_pass(data, precision), rounds
+            contenders[f"ours, {form}"] = ours(data, lambda data=data, p=precision: rcnbf(data, p)), rounds
+        for peer, (make, turn) in peers.PEERS.items():
+            if name[0] == "D" and peer == "authors' structure":
+                continue  # X as a whole matrix would take 4 GB, and a round a million additions
+            contenders[peer] = make(work, plain), max(turn // (4 if name != "A" else 1), 50)
+        found[name] = turns(contenders, repeats)
+        print(f"{name}: {', '.join(f'{key} {min(times):,.0f}' for key, times in found[name].items())}", flush=True)
+    return found
+
+
+def second_order(repeats: int) -> dict[int, dict[str, float]]:
+    found = {}
+    for d, rounds in ((64, 10_000), (256, 600), (784, 60)):
+        random = np.random.default_rng(d)
+        work = Workload(f"10×{d}", random.random((500, d)), random.integers(10, size=500), 10)
+        data = work.dataset("float64")
+        shape = {"n_classes": 10, "n_features": d}
+        kinds = {
+            "RidgeRegression": lambda shape=shape: RidgeRegression(**shape, gamma=GAMMA),
+            "Confidit": lambda shape=shape: Confidit(**shape),
+            "Fliptron, full": lambda shape=shape: Fliptron(**shape, form="full"),
+            "Fliptron, diagonal": lambda shape=shape: Fliptron(**shape, form="diagonal"),
+            "SOBA, diagonal": lambda shape=shape: SOBA(**shape),
+        }
+        contenders: dict[str, Turn] = {kind: (ours(data, make), rounds) for kind, make in kinds.items()}
+        contenders["RidgeRegression in NumPy and BLAS"] = numpy_ridge(data), max(rounds // 5, 20)
+        contenders["MABWiser LinGreedy"] = peers.lin_greedy(work, data), max(rounds // 100, 10)
+        found[d] = best(contenders, repeats)
+        print(f"d = {d}: {', '.join(f'{key} {ns:,.0f}' for key, ns in found[d].items())}", flush=True)
+    return found
+
+
+def numpy_ridge(data: Dataset) -> Callable[[int], object]:
+    from scipy.linalg.blas import dsymv, dsyr
+
+    K, d = data.n_classes, data.n_features
+
+    def play(rounds: int) -> None:
+        A, W = np.tile(np.eye(d), (K, 1, 1)), np.zeros((K, d))
+        for i, e, other, bit in zip(*peers.drawn(data.n_rows, K, rounds), strict=True):
+            x = data.X[i]
+            label = other if e < GAMMA else (W @ x).argmax()
+            u = dsymv(1.0, A[label].T, x, lower=0)
+            scale = 1.0 / (1.0 + u @ x)
+            W[label] += (round(bit) - W[label] @ x) * scale * u
+            dsyr(-scale, u, a=A[label].T, lower=0, overwrite_a=1)
+
+    return play
+
+
+@numba.njit
+def _rounds_alone(state, schedule, key, X, rounds):  # type: ignore[no-untyped-def]
+    for t in range(rounds):
+        x = X[t % X.shape[0]]
+        label, greedy, probability = loop.decide_one(state, schedule, key, x, t)
+        loop.learn_one(state, 2, x, label, greedy, probability, 1)
+
+
+def from_python(repeats: int) -> dict[str, float]:
+    """`decide` and `learn` called from Python, and the same functions called from compiled code."""
+    data = workload("A").dataset("float64")
+    one, alone = rcnbf(data), rcnbf(data)
+    one.warm_up()
+    rows = list(data.X)
+
+    def called(rounds: int) -> None:
+        for x in rows[:rounds]:
+            one.learn(x, one.decide(x), 1)
+
+    return best(
+        {
+            "decide + learn": (called, 1500),
+            "compiled": (lambda n: _rounds_alone(alone.state, alone.schedule, alone.key, data.X, n), 1500),
+            "empty loop": (lambda n: [None for _ in rows[:n]], 1500),
+        },
+        repeats * 5,
+    )
+
+
+def on_threads(repeats: int, replicates: int = 8) -> dict[str, float]:
+    """Wall time of replicates on one thread and on two: a share of a replicate's round each."""
+    found = {}
+    for name, form in (("A", "float64"), ("B", "uint8"), ("D20", "float32")):
+        data, rounds = workload(name).dataset(form), ROUNDS[name] // 2
+        learners = [rcnbf(data, FORMS[form]) for _ in range(replicates)]
+
+        def play(_: int, threads: int, data=data, rounds=rounds, learners=learners) -> None:
+            with ThreadPoolExecutor(threads) as pool:
+                jobs = [pool.submit(simulate, each, data, rates=RATES, rounds=rounds) for each in learners]
+                for job in jobs:
+                    job.result()
+
+        contenders = {f"{n}": (lambda k, n=n: play(k, n), rounds * replicates) for n in (1, 2)}
+        times = {key: min(each) for key, each in turns(contenders, repeats, time.perf_counter).items()}
+        found[f"{name}, {form}"] = times["1"] / times["2"]
+    return found
+
+
+GROWTH = {
+    "rounds": (10_000, 100_000, 1_000_000, 10_000_000),
+    "d": (64, 256, 1024, 4096),
+    "K": (10, 40, 160, 640),
+    "nnz": (25, 100, 400, 1600),
+    "replicates": (1, 2, 4, 8),
+}
+
+
+def growth(repeats: int) -> dict[str, list[tuple[int, float]]]:
+    """Seconds as one thing grows, the rest at 10×64 (dense) or 20×50,000 (sparse)."""
+    found: dict[str, list[tuple[int, float]]] = {}
+    for thing, sizes in GROWTH.items():
+        contenders: dict[str, Turn] = {}
+        for size in sizes:
+            random = np.random.default_rng(size)
+            K, d = (size if thing == "K" else 10), (size if thing == "d" else 64)
+            if thing == "nnz":
+                K, d = 20, 50_000
+                places = np.sort(np.argpartition(random.random((200, d)), size)[:, :size], axis=1)
+                indptr = np.arange(0, 200 * size + 1, size)
+                X = sp.csr_array((random.random(200 * size), places.ravel(), indptr), shape=(200, d))
+            else:
+                X = random.random((500, d))
+            rows = X.shape[0]
+            data = Dataset.of(X, random.integers(K, size=rows), classes=tuple(range(K)))
+            rounds = size if thing == "rounds" else max(int(4e7 / (K * max(size if thing == "nnz" else d, 1))), 500)
+            copies = size if thing == "replicates" else 1
+            learners = [rcnbf(data) for _ in range(copies)]
+
+            def play(_: int, data=data, rounds=rounds, learners=learners) -> None:
+                for each in learners:
+                    simulate(each, data, rates=RATES, rounds=rounds)
+
+            contenders[str(size)] = play, (1 if thing == "rounds" else rounds)
+        times = turns(contenders, 1 if thing == "rounds" else repeats)
+        found[thing] = [(int(size), min(each)) for size, each in times.items()]
+        slope = np.polyfit(*np.log(np.array(found[thing])[1:].T), 1)[0]
+        print(f"{thing}: slope {slope:.2f}", flush=True)
+    return found
+
+
+def peak_memory(rounds: int) -> float:
+    """MB of a process that plays so many rounds on digits."""
+    code = (
+        "import fliptron; data = fliptron.load('digits');"
+        f"fliptron.simulate(fliptron.RCNBF(n_classes=10, n_features=64, rates=(.2, .4)), data, rounds={rounds});"
+        "print(*[line for line in open('/proc/self/status') if line.startswith('VmHWM')])"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)  # compiles
+    told = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    return int(told.split()[1]) * 1024 / 1e6
+
+
+# --- the hardware ----------------------------------------------------------------------------------------
+
+
+@numba.njit(fastmath=True)
+def _multiply_add(a, b, rounds):  # type: ignore[no-untyped-def]
+    """Fused multiply-adds on 64 numbers that stay in registers or the first cache."""
+    for _ in range(rounds):
+        for i in range(a.shape[0]):
+            v = a[i]
+            v = v * b + b
+            v = v * b + b
+            v = v * b + b
+            v = v * b + b
+            v = v * b + b
+            v = v * b + b
+            v = v * b + b
+            a[i] = v * b + b
+
+
+@numba.njit(fastmath=True)
+def _read(a, rounds):  # type: ignore[no-untyped-def]
+    total = a.dtype.type(0)
+    for _ in range(rounds):
+        for i in range(a.shape[0]):
+            total += a[i]
+    return total
+
+
+def ceilings(repeats: int) -> dict[str, float]:
+    """GFLOP/s of multiply-adds, and GB/s read from each cache and from memory."""
+    found = {}
+    for dtype in ("float64", "float32"):
+        a, b = np.full(256, 0.5, dtype), np.dtype(dtype).type(0.5)
+        ns = best({"": (lambda n, a=a, b=b: _multiply_add(a, b, n), 20_000)}, repeats)[""]
+        found[f"GFLOP/s, {dtype}"] = 256 * 16 / ns
+    for level, size in (("L1", 2**14), ("L2", 2**18), ("L3", 2**22), ("memory", 2**27)):
+        a = np.ones(size // 4, np.float32)
+        ns = best({"": (lambda n, a=a: _read(a, n), max(2**28 // size, 2))}, repeats)[""]
+        found[f"GB/s, {level}"] = size / ns
+    return found
+
+
+def roofline(found: dict, tops: dict[str, float]) -> Figure:
+    """Operations a byte against operations a second, of scores and steps: 2·K·n and a tenth more than 2·n."""
+    figure = Figure(figsize=(8.0, 5.0), layout="constrained")
+    axes = figure.add_subplot()
+    x = np.geomspace(0.05, 100, 200)
+    for level, style in (("L1", "-"), ("L2", "--"), ("memory", ":")):
+        peak = tops["GFLOP/s, float32"]
+        axes.plot(x, np.minimum(x * tops[f"GB/s, {level}"], peak), style, color="0.4", linewidth=1)
+        axes.annotate(level, (x[8], x[8] * tops[f"GB/s, {level}"] * 1.12), fontsize=8, color="0.3")
+    axes.axhline(tops["GFLOP/s, float64"], color="0.75", linewidth=1)
+    axes.annotate("float64 peak", (20, tops["GFLOP/s, float64"] * 1.06), fontsize=8, color="0.4")
+    axes.annotate("float32 peak", (20, tops["GFLOP/s, float32"] * 1.06), fontsize=8, color="0.4")
+    colours = dict(zip(ROUNDS, ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00"), strict=True))
+    marks = {"float64": "o", "float32": "s", "uint8": "^"}
+    for name, times in found.items():
+        work = workload(name)
+        n = work.X.nnz / work.X.shape[0] if sp.issparse(work.X) else work.X.shape[1]
+        for form, precision in FORMS.items():
+            weight = np.dtype(precision).itemsize
+            value = np.dtype(form).itemsize + (4 if sp.issparse(work.X) else 0)
+            operations, moved = 2 * work.K * n + 2.2 * n, work.K * n * weight + n * value
+            axes.plot(
+                operations / moved,
+                operations / min(times[f"ours, {form}"]),
+                marks[form],
+                color=colours[name],
+                markersize=8,
+                label=f"{name}, {form}",
+            )
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("operations a byte of weights and example")
+    axes.set_ylabel("GFLOP/s of a whole round")
+    figure.legend(loc="outside right center", frameon=False, fontsize=8)
+    return figure
+
+
+def growth_curves(curves: dict[str, list[tuple[int, float]]]) -> Figure:
+    figure = Figure(figsize=(9.0, 2.6), layout="constrained")
+    for axes, (thing, points) in zip(figure.subplots(1, len(curves)), curves.items(), strict=True):
+        sizes, times = np.array(points).T
+        axes.plot(sizes, times / times[0], "o-", color="#0072B2")
+        axes.plot(sizes, sizes / sizes[0], ":", color="0.5")
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_title(thing, fontsize=9)
+    figure.supylabel("cost, first = 1", fontsize=9)
+    return figure
+
+
+# --- the report ------------------------------------------------------------------------------------------
+
+
+def machine() -> dict[str, str]:
+    facts = {"processor": platform.processor() or platform.machine(), "cores": str(os.cpu_count())}
+    if Path("/proc/cpuinfo").exists():
+        lines = dict(line.split(":", 1) for line in Path("/proc/cpuinfo").read_text().splitlines() if ":" in line)
+        facts["processor"] = {key.strip(): value.strip() for key, value in lines.items()}["model name"]
+    for level in range(4):
+        size = Path(f"/sys/devices/system/cpu/cpu0/cache/index{level}/size")
+        if size.exists():
+            facts[f"cache {level}"] = size.read_text().strip()
+    facts |= {"Python": platform.python_version(), "NumPy": np.__version__, "Numba": numba.__version__}
+    return facts | {"fliptron": fliptron.__version__}
+
+
+def table(found: dict[str, dict[str, list[float]]]) -> Iterable[str]:
+    names = list(dict.fromkeys(key for times in found.values() for key in times))
+    yield "| | " + " | ".join(f"{name}: {workload(name).title}" for name in found) + " |"
+    yield "|---|" + "---|" * len(found)
+    for key in names:
+        cells = []
+        for times in found.values():
+            if key not in times:
+                cells.append("–")
+                continue
+            ns, spread = min(times[key]), np.median(times[key]) / min(times[key])
+            ratio = ns / min(times["ours, float64"])
+            cells.append(f"{ns:,.0f} ns, **{ratio:.2f}×** (±{spread - 1:.0%})")
+        yield f"| {key} | " + " | ".join(cells) + " |"
+
+
+def bars(found: dict, called: dict[str, float], threads: dict[str, float], memory: float) -> Iterable[str]:
+    """What was to be shown, and what came."""
+    least = {name: {key: min(times) for key, times in each.items()} for name, each in found.items()}
+
+    def line(text: str, value: float, bound: float, *, above: bool) -> str:
+        verdict = "yes" if (value >= bound if above else value <= bound) else "**no**"
+        return f"| {text} | {value:.2f} | {'≥' if above else '≤'} {bound} | {verdict} |"
+
+    yield "| | here | wanted | |"
+    yield "|---|---|---|---|"
+    for name, bound in (("A", 3.5), ("B", 2.5)):
+        form = "float32" if name == "A" else "uint8"
+        value = least[name][f"ours, {form}"] / least[name][f"floor, {form}"]
+        yield line(f"{name}, {form}: times the bare score pass", value, bound, above=False)
+    for name, times in least.items():
+        compact = min(times["ours, float32"], times["ours, uint8"])
+        if "authors' structure" in times:
+            theirs = times["authors' structure"]
+            yield line(f"{name}: authors' structure ÷ float64", theirs / times["ours, float64"], 15, above=True)
+            yield line(f"{name}: authors' structure ÷ float32 or uint8", theirs / compact, 20, above=True)
+        yield line(f"{name}: Vowpal Wabbit's driver ÷ ours", times[list(peers.PEERS)[2]] / compact, 15, above=True)
+        yield line(f"{name}: NumPy loop ÷ float64", times["NumPy loop"] / times["ours, float64"], 10, above=True)
+    overhead = (called["decide + learn"] - called["compiled"] - called["empty loop"]) / 1000
+    yield line("decide + learn from Python, µs beyond the arithmetic", overhead, 1.0, above=False)
+    for name, value in threads.items():
+        yield line(f"{name}: 8 replicates on 2 threads ÷ on 1", value, 1.8, above=True)
+    yield line("peak memory of 10⁷ rounds on A, MB", memory, 300, above=False)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--longest", type=float, default=1e7, help="rounds of the longest growth run")
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/speed.md"))
+    parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
+    found = rounds_beside_peers(options.repeats)
+    deep = second_order(max(options.repeats // 2, 3))
+    called, threads = from_python(options.repeats), on_threads(options.repeats)
+    curves, tops = growth(3), ceilings(options.repeats)
+    memory = peak_memory(10**7)
+    deep_rows = [
+        f"| {kind} | " + " | ".join(f"{times[kind] / 1000:,.2f}" for times in deep.values()) + " |" for kind in deep[64]
+    ]
+    slopes = {thing: np.polyfit(*np.log(np.array(points)[1:].T), 1)[0] for thing, points in curves.items()}
+    text = f"""# Speed
 
-    ours, alone, plain, theirs = "simulate", "decide + learn", "NumPy loop", "authors' structure"
-    times = nanoseconds(
-        {
-            "bare score pass": (bare_scores, 300_000),
-            ours: (through_simulate, 300_000),
-            alone: (one_by_one, 30_000),
-            theirs: (authors_structure, 50_000),
-            plain: (numpy_loop, 30_000),
-        },
-        options.repeats,
-    )
-    lines = [
-        "# Speed of one RCNBF round, 10×64, float64, one core",
-        "",
-        "| | ns a round | against `simulate` |",
-        "|---|---|---|",
-        *(f"| {name} | {ns:,.0f} | {ns / times[ours]:.2f}× |" for name, ns in times.items()),
-        "",
-        f"`simulate` against the NumPy loop: **{times[plain] / times[ours]:.1f}×** faster; "
-        f"against the authors' structure: **{times[theirs] / times[ours]:.1f}×** faster.  ",
-        f"`decide` + `learn` from Python: **{times[alone] / times[plain]:.2f}** of the NumPy loop's cost "
-        "(rows and flips included in both).",
-        "",
-        "## Cost and memory as rounds grow",
-        "",
-        "| rounds | ns a round | peak memory of the process, MiB |",
-        "|---|---|---|",
-    ]
-    rounds = 10_000
-    while rounds <= options.longest:
-        ns = nanoseconds({"": (through_simulate, rounds)}, max(1, min(options.repeats, int(5e6 / rounds))))[""]
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        lines.append(f"| {rounds:,} | {ns:,.0f} | {peak:,.0f} |")
-        rounds *= 10
-    lines += [
-        "",
-        f"fliptron {fliptron.__version__}, Python {platform.python_version()}, NumPy {np.__version__}, "
-        f"Numba {numba.__version__}, {platform.machine()}; best of {options.repeats} turns, CPU time.",
-        "Made by `make bench`.",
-    ]
-    text = "\n".join(lines) + "\n"
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(text)
-    print(text + f"\nWritten to {options.out}")
+Nanoseconds of CPU a round of RCNBF (γ = {GAMMA}, noise {RATES}), one core, best of {options.repeats} turns; bold,
+times ours at float64; in brackets, how far the median turn is above the best. Made by `make bench`; the floor is a bare
+pass over the scores with the same kernels.
+
+{chr(10).join(table(found))}
+
+Vowpal Wabbit's driver learns from a log made ahead and makes no choice; SGDClassifier is told the true label.
+
+## What was to be shown
+
+{chr(10).join(bars(found, called, threads, memory))}
+
+A round from Python: {called["decide + learn"] / 1000:.2f} µs, of which {called["compiled"] / 1000:.2f} µs is arithmetic.
+
+## Second order, microseconds a round, K = 10
+
+| | {" | ".join(f"d = {d}" for d in deep)} |
+|---|{"---|" * len(deep)}
+{chr(10).join(deep_rows)}
+
+## Growth
+
+Slope of log cost over log size, without the smallest size: {", ".join(f"{k} {v:.2f}" for k, v in slopes.items())}.
+
+![growth](../../docs/images/growth.png)
+
+## Beside the hardware
+
+{", ".join(f"{key}: {value:.0f}" for key, value in tops.items())}.
+
+![roofline](../../docs/images/roofline.png)
+
+{", ".join(f"{key} {value}" for key, value in machine().items())}.
+"""
+    options.out.mkdir(parents=True, exist_ok=True)
+    (options.out / "speed.md").write_text(text)
+    everything = {
+        "rounds": found,
+        "second order": deep,
+        "from Python": called,
+        "threads": threads,
+        "growth": curves,
+        "ceilings": tops,
+        "memory": memory,
+        "machine": machine(),
+    }
+    (options.out / "speed.json").write_text(json.dumps(everything, indent=1))
+    roofline(found, tops).savefig(IMAGES / "roofline.png", dpi=130)
+    growth_curves(curves).savefig(IMAGES / "growth.png", dpi=130)
+    print(text + f"\nWritten to {options.out / 'speed.md'}")
 
 
 if __name__ == "__main__":
