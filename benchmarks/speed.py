@@ -436,7 +436,7 @@ Vowpal Wabbit's driver learns from a log made ahead and makes no choice; SGDClas
 
 {chr(10).join(bars(found, called, threads, memory))}
 
-A round from Python: {called["decide + learn"] / 1000:.2f} µs, of which {called["compiled"] / 1000:.2f} µs is arithmetic.
+A round from Python: {called["decide + learn"] / 1000:.2f} µs, {called["compiled"] / 1000:.2f} µs of it arithmetic.
 
 ## Second order, microseconds a round, K = 10
 

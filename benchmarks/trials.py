@@ -1,4 +1,4 @@
-"""What was tried to make a round faster, with and without, in one run: what pays is in the kernels, what does not is here.
+"""What was tried to make a round faster, with and without, in one run: what pays is in the kernels, the rest here.
 
 python benchmarks/trials.py        # two minutes; writes docs/tables/trials.md
 """
@@ -148,46 +148,47 @@ def whole(A, x, u, rounds):
                 a[i, j] -= 1e-9 * u[i] * u[j]
 
 
+def a_round(name: str, form: str) -> str:
+    data = workload(name).dataset(form)
+    X = data.X.rows if form == "uint8" else data.X
+    rounds = 60_000 if name == "A" else 6000
+    rows = fliptron.Stream(data.n_rows).rows(0, rounds)
+    weights = np.random.default_rng(0).normal(size=(8, 10, X.shape[1]))
+    many = aligned(weights.astype("float64" if form == "float64" else "float32"))
+    S = aligned(np.zeros((4, 10), many.dtype))
+    one, eight = many[0], rows[: rounds // 4]
+    found = best(
+        {
+            "plain": lambda: plain(X, rows, one, S[0], False),
+            "labels one by one": lambda: one_by_one(X, rows, one, S[0], False),
+            "asked ahead": lambda: plain(X, rows, one, S[0], True),
+            "four rounds at once": lambda: micro_batches(X, rows, one, S, False),
+            "four at once, asked ahead": lambda: micro_batches(X, rows, one, S, True),
+        },
+        rounds,
+    )
+    together = best(
+        {
+            "apart": lambda: apart(X, eight, many, S[0], True),
+            "shared": lambda: shared(X, eight, many, S[0], True),
+        },
+        len(eight) * 8,
+    )
+    cells = [f"{found['plain']:,.0f}", *(f"{found['plain'] / ns:.2f}" for ns in list(found.values())[1:])]
+    return f"| {name}, {form} | {' | '.join(cells)} | {together['apart'] / together['shared']:.2f} |"
+
+
+def a_matrix(d: int) -> str:
+    A, x, u = np.tile(np.eye(d), (10, 1, 1)), np.full(d, d**-0.5), np.zeros(d)
+    turns = max(int(2e7 / d**2), 20)
+    times = best({"half": lambda: half(A, x, u, turns), "whole": lambda: whole(A, x, u, turns)}, turns)
+    faster = times["whole"] / times["half"]
+    return f"| {d} | {times['whole'] / 1000:.2f} | {times['half'] / 1000:.2f} | {faster:.2f} |"
+
+
 def main() -> None:
-    lines = []
-    for name, form in (("A", "float64"), ("A", "float32"), ("B", "float64"), ("B", "float32"), ("B", "uint8")):
-        data = workload(name).dataset(form)
-        X = data.X.rows if form == "uint8" else data.X
-        rounds = 60_000 if name == "A" else 6000
-        rows = fliptron.Stream(data.n_rows).rows(0, rounds)
-        weights = np.random.default_rng(0).normal(size=(8, 10, X.shape[1]))
-        many = aligned(weights.astype("float64" if form == "float64" else "float32"))
-        S = aligned(np.zeros((4, 10), many.dtype))
-        one, eight = many[0], rows[: rounds // 4]
-        found = best(
-            {
-                "plain": lambda: plain(X, rows, one, S[0], False),
-                "labels one by one": lambda: one_by_one(X, rows, one, S[0], False),
-                "asked ahead": lambda: plain(X, rows, one, S[0], True),
-                "four rounds at once": lambda: micro_batches(X, rows, one, S, False),
-                "four at once, asked ahead": lambda: micro_batches(X, rows, one, S, True),
-            },
-            rounds,
-        )
-        together = best(
-            {
-                "apart": lambda: apart(X, eight, many, S[0], True),
-                "shared": lambda: shared(X, eight, many, S[0], True),
-            },
-            len(eight) * 8,
-        )
-        cells = [f"{found['plain']:,.0f}", *(f"{found['plain'] / ns:.2f}" for ns in list(found.values())[1:])]
-        lines.append(f"| {name}, {form} | {' | '.join(cells)} | {together['apart'] / together['shared']:.2f} |")
-        print(lines[-1], flush=True)
-    matrices = []
-    for d in (64, 256, 784):
-        A, x, u = np.tile(np.eye(d), (10, 1, 1)), np.full(d, d**-0.5), np.zeros(d)
-        turns = max(int(2e7 / d**2), 20)
-        times = best({"half": lambda: half(A, x, u, turns), "whole": lambda: whole(A, x, u, turns)}, turns)
-        matrices.append(
-            f"| {d} | {times['whole'] / 1000:.2f} | {times['half'] / 1000:.2f} | {times['whole'] / times['half']:.2f} |"
-        )
-        print(matrices[-1], flush=True)
+    lines = [a_round(name, form) for name in "AB" for form in ("float64", "float32", "uint8")]
+    matrices = [a_matrix(d) for d in (64, 256, 784)]
     text = f"""# What was tried to make a round faster
 
 How many times faster than the plain round (nanoseconds, ten labels a pass, without randomness); the last column is what

@@ -35,6 +35,10 @@ _COLUMNS = {
 }
 
 
+class StoppedError(Exception):
+    """Raised in `progress`, it ends a run between two blocks."""
+
+
 def simulate(
     learner: Any,
     dataset: Dataset,

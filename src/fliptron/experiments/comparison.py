@@ -20,7 +20,7 @@ from fliptron.experiments.roster import build
 from fliptron.logs import write_log
 from fliptron.output import make_folder
 from fliptron.rounds import Rates, Trace
-from fliptron.simulate import simulate
+from fliptron.simulate import StoppedError, simulate
 from fliptron.stream import Order
 
 Watch = Callable[[str, int, int, int], object]
@@ -118,7 +118,7 @@ def compare(
     def run(name: str, seed: int, rounds: int) -> Trace:
         def progress(done: int, mistakes: int) -> None:
             if stop.is_set():
-                raise _StoppedError
+                raise StoppedError
             if watch is not None:
                 watch(name, seed, done, mistakes)
 
@@ -164,10 +164,6 @@ def compare(
     for traces in result.traces.values():
         traces.sort(key=lambda trace: trace.seed)
     return result
-
-
-class _StoppedError(Exception):
-    """Ends a run between two blocks."""
 
 
 def _summary(name: str, values: list[float]) -> dict[str, float | None]:

@@ -19,7 +19,7 @@ from fliptron.datasets import Dataset, load
 from fliptron.experiments.plan import Spec
 from fliptron.experiments.roster import build
 from fliptron.results import Results
-from fliptron.simulate import simulate
+from fliptron.simulate import StoppedError, simulate
 
 Row = dict[str, Any]
 Watch = Callable[[Sequence[Row]], object]
@@ -92,7 +92,7 @@ def play_one(spec: Spec) -> Row:
             order=spec.order,
             progress=_stop_if_asked,
         )
-    except _StoppedError:
+    except StoppedError:
         raise
     except InputError as error:
         return row | {"failure": str(error)}
@@ -173,8 +173,4 @@ def _load(name: str) -> tuple[Dataset, str]:
 
 def _stop_if_asked(done: int, mistakes: int) -> None:
     if _STOP.is_set():
-        raise _StoppedError
-
-
-class _StoppedError(Exception):
-    """Ends a run between two blocks."""
+        raise StoppedError

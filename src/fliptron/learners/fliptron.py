@@ -7,20 +7,34 @@ from math import exp, log, sqrt
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numba.extending import overload
 
 from fliptron.arrays import Array, InputError, real
 from fliptron.exploration import Exploration
 from fliptron.kernels.compiling import STEP, compiled
 from fliptron.kernels.loop import chooses, learns
-from fliptron.kernels.vectors import apply, argmax, downdate, index, pick, scores_of, size, square, value, with_values
+from fliptron.kernels.vectors import argmax, index, scores_of, size, square, value
 from fliptron.learners.base import Learner, check_memory
-from fliptron.noise.estimate import Z95, Estimate, Verdict, possible
-from fliptron.noise.tallies import LEAST, Mean, mean_of
+from fliptron.learners.belief import PRIOR, move, reset, variances
+from fliptron.learners.bit_counts import (
+    BLIND,
+    BLIND_ONES,
+    EVIDENCE,
+    FORGOT,
+    LEARNT,
+    LEVEL,
+    RESTARTS,
+    SURE,
+    SURE_ONES,
+    UNIFORM,
+    UNIFORM_ONES,
+    channel,
+    count,
+    estimate_of,
+    rates_of,
+)
+from fliptron.noise.estimate import Estimate
 from fliptron.rounds import Decision, Rates
 
-PRIOR = 100.0
-"""Variance of a score before the first bit, for an x of length 1."""
 REACH = 2.0
 """How many standard deviations above its mean a score may be imagined."""
 WARM_UP = 150
@@ -30,16 +44,7 @@ FULL = 2**20
 
 _MACKAY = np.pi / 8  # E σ(s) ≈ σ(m/√(1 + πv/8)) for s ~ N(m, v)
 _NEGLIGIBLE = 1e-3  # a step of fewer standard deviations is not taken
-_SURE = 2.0  # standard deviations by which a sure label leads
-_TOP = 0.2  # share of rounds, by their probability, that may count as sure
-_START, _WORTH = 0.6, 150.0  # mean bit of the sure before any was seen, and its weight in rounds
-_LEAST_RATES = 0.01, 0.1  # no linear model is always right: some flips keep outliers from ruling it
-_LEAST_BETA, _MOST_RHO0 = 0.15, 0.4
 _ALARM = 8.0
-
-# What is counted: bits of uniform rounds, of blind ones, of sure ones; then the level of the surest share, rounds
-# learnt from, those by the last forgetting, the evidence for a jump, and whether a jump restarts the weights.
-UNIFORM, UNIFORM_ONES, BLIND, BLIND_ONES, SURE, SURE_ONES, LEVEL, LEARNT, FORGOT, EVIDENCE, RESTARTS = range(11)
 
 
 class FliptronState(NamedTuple):
@@ -56,70 +61,6 @@ class FliptronState(NamedTuple):
     seen: Array  # that x
     places: Array
     fresh: Array  # how many values it stores; −1: the belief has changed since
-
-
-def variances(covariance, x, powers, pulls, out):
-    """xᵀΣ_r x of every label; full ones leave Σ_r x in pulls."""
-    (_variances_full if covariance.ndim == 3 else _variances_diagonal)(covariance, x, powers, pulls, out)
-
-
-def move(W, covariance, r, x, pulls, g, h):
-    """w_r += g·Σ_r x and Σ_r −= h·(Σ_r x)(Σ_r x)ᵀ, of a diagonal Σ_r its diagonal."""
-    (_move_full if covariance.ndim == 3 else _move_diagonal)(W, covariance, r, x, pulls, g, h)
-
-
-def reset(covariance, r, i):
-    """Variance PRIOR for weight i of label r."""
-    (_reset_full if covariance.ndim == 3 else _reset_diagonal)(covariance, r, i)
-
-
-def _variances_full(covariance, x, powers, pulls, out):
-    for r in range(out.shape[0]):
-        apply(covariance[r], x, pulls[r])
-        out[r] = max(pick(pulls[r], x), 0.0)
-
-
-def _variances_diagonal(covariance, x, powers, pulls, out):
-    for j in range(size(x)):
-        powers[j] = value(x, j) * value(x, j)
-    scores_of(covariance, with_values(x, powers), out)
-
-
-def _move_full(W, covariance, r, x, pulls, g, h):
-    for i in range(W.shape[1]):
-        W[r, i] += g * pulls[r, i]
-    downdate(covariance[r], pulls[r], h)
-
-
-def _move_diagonal(W, covariance, r, x, pulls, g, h):
-    for j in range(size(x)):
-        i = index(x, j)
-        pull = covariance[r, i] * value(x, j)
-        W[r, i] += g * pull
-        covariance[r, i] -= h * pull * pull
-
-
-def _reset_full(covariance, r, i):
-    covariance[r, i, i] = PRIOR
-
-
-def _reset_diagonal(covariance, r, i):
-    covariance[r, i] = PRIOR
-
-
-@overload(variances, jit_options=STEP)
-def _(covariance, x, powers, pulls, out):
-    return _variances_full if covariance.ndim == 3 else _variances_diagonal
-
-
-@overload(move, jit_options=STEP)
-def _(W, covariance, r, x, pulls, g, h):
-    return _move_full if covariance.ndim == 3 else _move_diagonal
-
-
-@overload(reset, jit_options=STEP)
-def _(covariance, r, i):
-    return _reset_full if covariance.ndim == 3 else _reset_diagonal
 
 
 @compiled(**STEP)
@@ -175,43 +116,6 @@ def optimist(state, x, gamma, u):
 
 
 @compiled(**STEP)
-def count(state, label, greedy, probability, feedback, best, surest):
-    """Count the bit where it tells a rate; `surest` is the probability of the best label."""
-    tallies, K = state.tallies, state.W.shape[0]
-    tallies[LEVEL] += 0.02 * (1.0 - _TOP - (1.0 if surest < tallies[LEVEL] else 0.0))
-    tallies[LEVEL] = min(max(tallies[LEVEL], 0.0), 0.999)
-    if probability == 1.0 / K:
-        tallies[UNIFORM] += 1.0
-        tallies[UNIFORM_ONES] += feedback
-    elif label != greedy and probability < 0.5 / K:  # no z would have chosen it: all but certainly wrong
-        tallies[BLIND] += 1.0
-        tallies[BLIND_ONES] += feedback
-    next_best = argmax(state.scores, best)
-    lead = state.scores[best] - state.scores[next_best]
-    doubt = _SURE * sqrt(state.spreads[best] ** 2 + state.spreads[next_best] ** 2)
-    if label == best and surest >= tallies[LEVEL] and lead > doubt:
-        fade = 1.0 - 1.0 / max(0.25 * tallies[LEARNT], 200.0)  # what was sure early was less so
-        tallies[SURE] = tallies[SURE] * fade + 1.0
-        tallies[SURE_ONES] = tallies[SURE_ONES] * fade + feedback
-
-
-@compiled(**STEP)
-def wrong_bit(tallies, K, sure):
-    """Mean bit of a wrong label, ρ0: of blind rounds itself, of uniform ones from m = ρ0 + (sure − ρ0)/K."""
-    uniform = (K * tallies[UNIFORM_ONES] - tallies[UNIFORM] * sure) / (K - 1)
-    return (uniform + tallies[BLIND_ONES]) / max(tallies[UNIFORM] + tallies[BLIND], 1.0)
-
-
-@compiled(**STEP)
-def channel(tallies, K):
-    """ρ0 and β to learn by. A ρ0 too low or a ρ1 too high costs little, their opposites much: lean that way."""
-    sure = (tallies[SURE_ONES] + _WORTH * _START) / (tallies[SURE] + _WORTH)
-    rho0 = wrong_bit(tallies, K, sure) - 1.0 / sqrt(tallies[UNIFORM] + tallies[BLIND] + 1.0)  # two standard errors
-    rho0 = min(max(rho0, _LEAST_RATES[0]), _MOST_RHO0)
-    return rho0, min(max(sure, rho0 + _LEAST_BETA), 1.0 - _LEAST_RATES[1]) - rho0
-
-
-@compiled(**STEP)
 def restart(state):
     """Forget the weights and most of the counts' weight, not the rates."""
     state.W[:] = 0.0
@@ -244,7 +148,7 @@ def filter_bit(state, x, label, greedy, probability, feedback):
             others += odds[r]
             doubt += (odds[r] * state.spreads[r] / length) ** 2
     top = (state.spreads[best] / length) ** 2
-    count(state, label, greedy, probability, feedback, best, 1.0 / (1.0 + others))
+    count(tallies, s, state.spreads, label, greedy, probability, feedback, best, 1.0 / (1.0 + others))
     rho0, beta = channel(tallies, K)
     given = 0.0
     for r in range(K):  # the chance of a bit 1, and its first two derivatives in s_ỹ or −s_r
@@ -379,33 +283,11 @@ class Fliptron(Learner):
     @property
     def rates(self) -> Rates:
         """The flip rates as estimated now."""
-        tallies = self.state.tallies
-        sure = tallies[SURE_ONES] / tallies[SURE] if tallies[SURE] else _START
-        return possible(wrong_bit(tallies, self.n_classes, sure), 1.0 - sure)
+        return rates_of(self.state.tallies, self.n_classes)
 
     def estimate(self) -> Estimate:
         """The rates with 95 % intervals and a verdict, from the bits it has counted."""
-        tallies, K = self.state.tallies, self.n_classes
-        uniform, blind, sure = (_mean(*tallies[at : at + 2]) for at in (UNIFORM, BLIND, SURE))
-        weight = tallies[UNIFORM] / max(tallies[UNIFORM] + tallies[BLIND], 1.0)
-        from_uniform = (K**2 * uniform.variance + sure.variance) / (K - 1) ** 2
-        wide0 = Z95 * sqrt(weight**2 * from_uniform + (1 - weight) ** 2 * blind.variance)
-        rates, wide1 = self.rates, sure.half
-        verdict: Verdict = "identified"
-        reason = "both kinds of bits have been counted: of labels it was sure of, and of labels it played blindly"
-        if sure.rounds < LEAST:
-            verdict, reason = "not identified", "few bits so far, or no label it could be sure of"
-            wide0 = wide1 = 1.0
-        elif max(wide0, wide1) > 0.1 or sure.value - rates.rho0 < 2 * wide1:
-            verdict, reason = "weakly identified", "few sure or blind rounds so far: the intervals are wide"
-        intervals = {
-            "rho0": (max(rates.rho0 - wide0, 0.0), min(rates.rho0 + wide0, 1.0)),
-            "rho1": (max(rates.rho1 - wide1, 0.0), min(rates.rho1 + wide1, 1.0)),
-        }
-        wide = sqrt(wide0**2 + wide1**2)
-        intervals["beta"] = (max(rates.beta - wide, 0.0), min(rates.beta + wide, 1.0))
-        counts = {"rounds": int(tallies[LEARNT]), "explored": float(tallies[BLIND]), "confident": sure.rounds}
-        return Estimate(rates, verdict, reason, intervals, details=counts)
+        return estimate_of(self.state.tallies, self.n_classes)
 
     def learn(self, x: Any, decision: Decision, feedback: int) -> None:
         """Learn from the bit that came back for `decision` on `x`, now or much later, in any order."""
@@ -442,7 +324,3 @@ class Fliptron(Learner):
                 keep, min(1.0, 0.5 * WARM_UP / max(n, 1.0))
             )  # what is known of the noise, not all of it
         self.state.fresh[0] = -1
-
-
-def _mean(rounds: float, ones: float) -> Mean:
-    return mean_of(np.array([rounds, ones, rounds]))

@@ -1,0 +1,79 @@
+"""A Gaussian belief about every label's weights, w_r ~ N(W_r, Σ_r): what it says of x, and how a bit moves it.
+
+Σ is K×d×d, of which the lower triangles count, or K×d: the diagonals only.
+"""
+
+# mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
+from __future__ import annotations
+
+from numba.extending import overload
+
+from fliptron.kernels.compiling import STEP
+from fliptron.kernels.vectors import apply, downdate, index, pick, scores_of, size, value, with_values
+
+PRIOR = 100.0
+"""Variance of a score before the first bit, for an x of length 1."""
+
+
+def variances(covariance, x, powers, pulls, out):
+    """xᵀΣ_r x of every label; full ones leave Σ_r x in pulls."""
+    (_variances_full if covariance.ndim == 3 else _variances_diagonal)(covariance, x, powers, pulls, out)
+
+
+def move(W, covariance, r, x, pulls, g, h):
+    """w_r += g·Σ_r x and Σ_r −= h·(Σ_r x)(Σ_r x)ᵀ, of a diagonal Σ_r its diagonal."""
+    (_move_full if covariance.ndim == 3 else _move_diagonal)(W, covariance, r, x, pulls, g, h)
+
+
+def reset(covariance, r, i):
+    """Variance PRIOR for weight i of label r."""
+    (_reset_full if covariance.ndim == 3 else _reset_diagonal)(covariance, r, i)
+
+
+def _variances_full(covariance, x, powers, pulls, out):
+    for r in range(out.shape[0]):
+        apply(covariance[r], x, pulls[r])
+        out[r] = max(pick(pulls[r], x), 0.0)
+
+
+def _variances_diagonal(covariance, x, powers, pulls, out):
+    for j in range(size(x)):
+        powers[j] = value(x, j) * value(x, j)
+    scores_of(covariance, with_values(x, powers), out)
+
+
+def _move_full(W, covariance, r, x, pulls, g, h):
+    for i in range(W.shape[1]):
+        W[r, i] += g * pulls[r, i]
+    downdate(covariance[r], pulls[r], h)
+
+
+def _move_diagonal(W, covariance, r, x, pulls, g, h):
+    for j in range(size(x)):
+        i = index(x, j)
+        pull = covariance[r, i] * value(x, j)
+        W[r, i] += g * pull
+        covariance[r, i] -= h * pull * pull
+
+
+def _reset_full(covariance, r, i):
+    covariance[r, i, i] = PRIOR
+
+
+def _reset_diagonal(covariance, r, i):
+    covariance[r, i] = PRIOR
+
+
+@overload(variances, jit_options=STEP)
+def _(covariance, x, powers, pulls, out):
+    return _variances_full if covariance.ndim == 3 else _variances_diagonal
+
+
+@overload(move, jit_options=STEP)
+def _(W, covariance, r, x, pulls, g, h):
+    return _move_full if covariance.ndim == 3 else _move_diagonal
+
+
+@overload(reset, jit_options=STEP)
+def _(covariance, r, i):
+    return _reset_full if covariance.ndim == 3 else _reset_diagonal
