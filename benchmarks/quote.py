@@ -1,4 +1,4 @@
-"""Copy what the docs quote from a finished reproduction: docs/reproduction.md, its figures and tables.
+"""Copy what README and docs quote from a finished reproduction: docs/reproduction.md, its figures and tables.
 
 python benchmarks/quote.py out/paper
 """
@@ -15,6 +15,7 @@ import fliptron
 from fliptron.experiments.paper import NAMES, SCALES
 
 FIGURES = {
+    "glance": "At a glance: the (0.2, 0.4) setting",
     "figure2": "Figure 2: average error rates",
     "appendix-middle": "Appendix: the (0.25, 0.25) setting",
     "appendix": "Appendix: Iris and SynSep",
@@ -42,6 +43,7 @@ def main(folder: Path) -> None:
     beyond["dataset"] = beyond.dataset.map(NAMES)
     wide = beyond.pivot_table(index=["dataset", "learner"], columns="cell", values="error", sort=False).reset_index()
     desk = SCALES["desk"]
+    _readme(beyond[beyond.cell == "(0.2, 0.4)"], desk.beyond_rounds)
     text = f"""# The paper, reproduced
 
 Made by `make reproduce` (`fliptron reproduce --scale desk`), version {fliptron.__version__}, and quoted by
@@ -76,6 +78,23 @@ ours (plateaus), Fliptron its own count.
 """
     Path("docs/reproduction.md").write_text(text)
     print("docs/reproduction.md")
+
+
+def _readme(table: pd.DataFrame, rounds: int) -> None:
+    """The README's table, between its two marks."""
+    names = [name for name in NAMES.values() if name in set(table.dataset)]
+    cells = {
+        (row.learner, row.dataset): f"{row.error:.3f}" + ("" if pd.isna(row.ci95) else f" ± {row.ci95:.3f}")
+        for row in table.itertuples()
+    }
+    order = table[table.dataset == names[0]].sort_values("error").learner.tolist()
+    order += [learner for learner in dict.fromkeys(table.learner) if learner not in order]
+    lines = ["| learner | " + " | ".join(names) + " |", "|---|" + "---|" * len(names)]
+    lines += [f"| {each} | " + " | ".join(cells.get((each, name), "–") for name in names) + " |" for each in order]
+    text = Path("README.md").read_text()
+    before, after = text.split("<!-- desk -->")[0], text.split("<!-- end -->")[1]
+    block = f"Error after {rounds:,} rounds, mean ± 95 % over seeds:\n\n" + "\n".join(lines)
+    Path("README.md").write_text(f"{before}<!-- desk -->\n{block}\n<!-- end -->{after}")
 
 
 def _markdown(frame: pd.DataFrame) -> str:

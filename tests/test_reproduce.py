@@ -29,11 +29,11 @@ def test_the_report_is_whole_and_asks_nothing_of_the_network(smoke):
     folder, _ = smoke
     page = (folder / "report.html").read_text()
     assert not re.search(r'(src|href)="https?:', page)
-    assert page.count("<svg") == 5
+    assert page.count("<svg") == 6
     for words in ("Figure 2", "Figure 3", "Tables 1 and 2", "The paper's claims", "leaves open", "Beyond the paper"):
         assert words in page
     assert "fliptron" in page.split("How it was made")[1]
-    for name in ("figure2", "figure3", "appendix", "appendix-middle", "beyond"):
+    for name in ("glance", "figure2", "figure3", "appendix", "appendix-middle", "beyond"):
         for suffix in ("png", "svg", "pdf"):
             assert (folder / "figures" / f"{name}.{suffix}").stat().st_size > 1000
 

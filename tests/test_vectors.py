@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from fliptron import RCNBF, Dataset, Fliptron, InputError, LeastMeanSquares, simulate
 from fliptron.arrays import by_feature
 from fliptron.kernels import vectors
+from fliptron.kernels.memory import large
 
 FORMS = [(kind, dtype) for kind in ("dense", "sparse") for dtype in ("float64", "float32", "uint8")]
 SHAPES = [(2, 1), (4, 7), (5, 4), (7, 16), (12, 30), (21, 9)]
@@ -122,3 +123,24 @@ def test_unknown_precision_is_refused(digits):
         Dataset.of(digits.X, digits.y, dtype="int3")
     with pytest.raises(InputError, match="dtype is 'float16'"):
         learner(RCNBF, dtype="float16")
+
+
+@pytest.mark.parametrize("form", FORMS, ids=" ".join)
+def test_data_larger_than_a_cache_is_played_the_same(form):
+    kind, dtype = form
+    random = np.random.default_rng(0)
+    raw = random.integers(0, 256, size=(2**21 // 8 + 1, 8)).astype(float)
+    data = Dataset.of(sp.csr_array(raw) if kind == "sparse" else raw, random.integers(3, size=len(raw)), dtype=dtype)
+    assert large(data.X)
+    compiled, plain = (
+        simulate(
+            RCNBF(n_classes=3, n_features=8, rates=(0.1, 0.1), seed=1),
+            data,
+            rounds=300,
+            seed=2,
+            engine=engine,
+            log=True,
+        )
+        for engine in ("compiled", "python")
+    )
+    np.testing.assert_array_equal(compiled.log.label, plain.log.label)

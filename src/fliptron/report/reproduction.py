@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from fliptron.experiments.comparison import interval
 from fliptron.experiments.paper import EXTRA, FIGURE_2, MAIN, NAMES, NOISE, Scale
@@ -49,8 +51,9 @@ def write_reproduction(
     main = [name for name in (*MAIN, "digits") if name in there]
     extra = [name for name in EXTRA if name in there]
     if main and "RCNBF" in set(runs.learner):
+        middle, typical = ((0.25, 0.25),), ((0.2, 0.4),)
+        pictures["glance"] = ("At a glance: the (0.2, 0.4) setting", lambda: panels(runs, main, typical, scale))
         pictures["figure2"] = ("Figure 2: average error rates", lambda: panels(runs, main, FIGURE_2, scale))
-        middle = ((0.25, 0.25),)
         pictures["appendix-middle"] = ("Appendix: the (0.25, 0.25) setting", lambda: panels(runs, main, middle, scale))
     if extra and "RCNBF" in set(runs.learner):
         pictures["appendix"] = ("Appendix: Iris and SynSep", lambda: panels(runs, extra, NOISE, scale))
@@ -139,7 +142,7 @@ def panels(runs: pd.DataFrame, datasets: Sequence[str], noise: Sequence[tuple[fl
                 shown[learner] = line
                 least = min(least, mean[-1])
             axes.set_xscale("log")
-            axes.set_yscale("log")
+            _plain_logs(axes)
             axes.set_ylim(max(0.5 * least, 5e-4), 1.1)
             axes.grid(which="major", color="0.92")
             axes.set_title(f"{NAMES[dataset]}, ρ₀ = {rates[0]:g}, ρ₁ = {rates[1]:g}", fontsize=9)
@@ -150,7 +153,11 @@ def panels(runs: pd.DataFrame, datasets: Sequence[str], noise: Sequence[tuple[fl
     for row in grid:
         row[0].set_ylabel("error rate")
     figure.legend(
-        shown.values(), shown.keys(), loc="outside upper center", ncols=max(2 * len(datasets), 3), frameon=False
+        shown.values(),
+        shown.keys(),
+        loc="outside upper center",
+        ncols=min(len(shown), max(2 * len(datasets), 3)),
+        frameon=False,
     )
     return figure
 
@@ -180,18 +187,33 @@ def beyond_bars(table: pd.DataFrame, horizon: int) -> Figure:
     figure = Figure(figsize=(9.0, 2.2 * len(datasets) + 0.6), layout="constrained")
     shown = {}
     for axes, dataset in zip(np.atleast_1d(figure.subplots(len(datasets), 1)), datasets, strict=True):
-        for learner, group in table[table.dataset == dataset].groupby("learner"):
-            places = [NOISE.index((row.rho0, row.rho1)) for row in group.itertuples()]
+        here = table[table.dataset == dataset]
+        here = here.assign(place=[NOISE.index((row.rho0, row.rho1)) for row in here.itertuples()]).sort_values("place")
+        for learner, group in here.groupby("learner"):
             colour, style = line_style(str(learner))
             shown[learner] = axes.errorbar(
-                places, group.error, group.ci95.fillna(0.0), fmt="o" + style, color=colour, linewidth=1, markersize=4
+                group.place,
+                group.error,
+                group.ci95.fillna(0.0),
+                fmt="o" + style,
+                color=colour,
+                linewidth=1,
+                markersize=4,
             )
-        axes.set_yscale("log")
+        _plain_logs(axes)
         axes.set_xticks(range(len(NOISE)), [pair(rates) for rates in NOISE])
         axes.set_title(f"{NAMES[dataset]}, {horizon:,} rounds", loc="left", fontsize=10)
         axes.grid(axis="y", which="major", color="0.92")
     figure.legend(shown.values(), shown.keys(), loc="outside right center", frameon=False)
     return figure
+
+
+def _plain_logs(axes: Axes) -> None:
+    """A log scale of errors with labels as people write them."""
+    axes.set_yscale("log")
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
 
 
 def _at(runs: pd.DataFrame, horizon: int) -> pd.DataFrame:
