@@ -29,7 +29,8 @@ import peers
 from fliptron import RCNBF, SOBA, Confidit, Dataset, Fliptron, Learner, RidgeRegression, simulate
 from fliptron.kernels import loop
 from fliptron.kernels.memory import ask_for, large
-from fliptron.kernels.vectors import argmax, row, scores_of
+from fliptron.kernels.rows import row
+from fliptron.kernels.vectors import argmax, scores_of
 from workloads import Workload, workload
 
 GAMMA, RATES = peers.GAMMA, peers.RATES

@@ -13,8 +13,10 @@ import numpy as np
 
 import fliptron
 from fliptron.arrays import aligned
+from fliptron.kernels.matrices import apply, downdate
 from fliptron.kernels.memory import ask_for
-from fliptron.kernels.vectors import add, apply, argmax, dot, downdate, row, scores_of
+from fliptron.kernels.rows import row
+from fliptron.kernels.vectors import add, argmax, dot, scores_of
 from workloads import workload
 
 REORDER = {"reassoc", "nsz", "contract"}

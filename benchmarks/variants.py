@@ -17,7 +17,8 @@ from numba import njit
 
 import fliptron
 from fliptron.experiments.comparison import interval
-from fliptron.kernels.vectors import apply, downdate, pick
+from fliptron.kernels.matrices import apply, downdate
+from fliptron.kernels.vectors import pick
 
 NOISE = [(0.0, 0.0), (0.15, 0.15), (0.25, 0.25), (0.2, 0.4), (0.4, 0.2), (0.4, 0.4)]
 RIDGE, LAPLACE, CAPPED, SHRINKING, OPEN, SHARED = range(6)

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from fliptron import RCNBF, Dataset, Fliptron, InputError, LeastMeanSquares, simulate
 from fliptron.arrays import by_feature
-from fliptron.kernels import vectors
+from fliptron.kernels import matrices, rows, vectors
 from fliptron.kernels.memory import large
 
 FORMS = [(kind, dtype) for kind in ("dense", "sparse") for dtype in ("float64", "float32", "uint8")]
@@ -19,13 +19,13 @@ SHAPES = [(2, 1), (4, 7), (5, 4), (7, 16), (12, 30), (21, 9)]
 @numba.njit
 def outcomes(X, i, W, A, u, out, other):
     """Everything the kernels say of row i."""
-    x = vectors.row(X, i)
+    x = rows.row(X, i)
     vectors.scores_of(W, x, out)
-    vectors.apply(A, x, u)
+    matrices.apply(A, x, u)
     vectors.add(W, 1, 0.5, x)
     single, length, total = vectors.dot(W, 1, x), vectors.square(x), vectors.pick(u, x)
-    vectors.scores_of(W, vectors.with_values(x, other), other)
-    return single, length, total, vectors.quadratic(A, x, u.copy())
+    vectors.scores_of(W, rows.with_values(x, other), other)
+    return single, length, total, matrices.quadratic(A, x, u.copy())
 
 
 @pytest.mark.parametrize("precision", ["float64", "float32"])
@@ -60,7 +60,7 @@ def test_downdate_is_a_rank_one_step_below_the_diagonal(d):
     random = np.random.default_rng(d)
     A, u = random.normal(size=(d, d)), random.normal(size=d)
     mine = A.copy()
-    vectors.downdate(mine, u, 0.3)
+    matrices.downdate(mine, u, 0.3)
     np.testing.assert_allclose(np.tril(mine), np.tril(A - 0.3 * np.outer(u, u)))
     np.testing.assert_array_equal(np.triu(mine, 1), np.triu(A, 1))
 

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from fliptron.arrays import Array, Csr, InputError, Matrix, Scaled, as_dtype, as_labels, as_matrix, checked, count_rows
-from fliptron.kernels.vectors import row
+from fliptron.kernels.rows import row
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,8 @@ from fliptron.arrays import InputError
 from fliptron.kernels.compiling import STEP, compiled, entry
 from fliptron.kernels.memory import ask_for, large
 from fliptron.kernels.randomness import uniform
-from fliptron.kernels.vectors import argmax, fits, lead, row, scores_of, square
+from fliptron.kernels.rows import fits, row
+from fliptron.kernels.vectors import argmax, lead, scores_of, square
 
 SCRATCH = ("scores", "work", "spreads", "pulls", "powers", "seen", "places", "fresh")
 """Fields of a state that are only room to work in, and are not saved."""

@@ -10,6 +10,7 @@ from numba.extending import intrinsic, overload
 
 from fliptron.arrays import Csr, Scaled
 from fliptron.kernels.compiling import STEP, compiled
+from fliptron.kernels.rows import kind
 
 LARGE = 2**21
 """Bytes beyond which rows drawn at random are seldom in the cache. Asking for what is there already costs a tenth of a
@@ -54,12 +55,7 @@ def large(X):
 
 @overload(ask_for, jit_options=STEP)
 def _(X, i):
-    kind = getattr(X, "instance_class", None)
-    if kind is Scaled:
-        return lambda X, i: ask_for(X.rows, i)
-    if kind is Csr:
-        return _ask_sparse
-    return lambda X, i: _ask(X[i])
+    return {Scaled: lambda X, i: ask_for(X.rows, i), Csr: _ask_sparse}.get(kind(X), lambda X, i: _ask(X[i]))
 
 
 def _ask_sparse(X, i):
@@ -70,9 +66,5 @@ def _ask_sparse(X, i):
 
 @overload(large, jit_options=STEP)
 def _(X):
-    kind = getattr(X, "instance_class", None)
-    if kind is Scaled:
-        return lambda X: large(X.rows)
-    if kind is Csr:
-        return lambda X: X.data.nbytes > LARGE
-    return lambda X: X.nbytes > LARGE
+    forms = {Scaled: lambda X: large(X.rows), Csr: lambda X: X.data.nbytes > LARGE}
+    return forms.get(kind(X), lambda X: X.nbytes > LARGE)

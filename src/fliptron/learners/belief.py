@@ -9,7 +9,9 @@ from __future__ import annotations
 from numba.extending import overload
 
 from fliptron.kernels.compiling import STEP
-from fliptron.kernels.vectors import apply, downdate, index, pick, scores_of, size, value, with_values
+from fliptron.kernels.matrices import apply, downdate
+from fliptron.kernels.rows import index, size, value, with_values
+from fliptron.kernels.vectors import pick, scores_of
 
 PRIOR = 100.0
 """Variance of a score before the first bit, for an x of length 1."""

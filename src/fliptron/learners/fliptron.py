@@ -12,7 +12,8 @@ from fliptron.arrays import Array, InputError, real
 from fliptron.exploration import Exploration
 from fliptron.kernels.compiling import STEP, compiled
 from fliptron.kernels.loop import chooses, learns
-from fliptron.kernels.vectors import argmax, index, scores_of, size, square, value
+from fliptron.kernels.rows import index, size, value
+from fliptron.kernels.vectors import argmax, scores_of, square
 from fliptron.learners.base import Learner, check_memory
 from fliptron.learners.belief import PRIOR, move, reset, variances
 from fliptron.learners.bit_counts import (

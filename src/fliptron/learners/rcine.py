@@ -11,7 +11,8 @@ from fliptron.arrays import Array, InputError, real, whole
 from fliptron.exploration import Exploration
 from fliptron.kernels.compiling import STEP, compiled
 from fliptron.kernels.loop import learns, score
-from fliptron.kernels.vectors import argmax, index, lead, size, value
+from fliptron.kernels.rows import index, size, value
+from fliptron.kernels.vectors import argmax, lead
 from fliptron.learners.banditron import add_update
 from fliptron.learners.base import Learner
 from fliptron.noise import Estimate, Plateaus, RateEstimator, Window

@@ -12,7 +12,9 @@ from fliptron.arrays import Array, real
 from fliptron.exploration import Exploration
 from fliptron.kernels.compiling import STEP, compiled
 from fliptron.kernels.loop import chooses, learns, score
-from fliptron.kernels.vectors import apply, argmax, dot, downdate, index, pick, quadratic, size, value
+from fliptron.kernels.matrices import apply, downdate, quadratic
+from fliptron.kernels.rows import index, size, value
+from fliptron.kernels.vectors import argmax, dot, pick
 from fliptron.learners.base import Learner, check_memory
 
 

@@ -11,7 +11,9 @@ import numpy as np
 from fliptron.arrays import Array, real
 from fliptron.exploration import Exploration
 from fliptron.kernels.loop import learns, score
-from fliptron.kernels.vectors import apply, argmax, downdate, index, pick, size, value
+from fliptron.kernels.matrices import apply, downdate
+from fliptron.kernels.rows import index, size, value
+from fliptron.kernels.vectors import argmax, pick
 from fliptron.learners.base import Learner, check_memory
 
 

