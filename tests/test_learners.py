@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -14,10 +17,13 @@ from fliptron import (
     SOBA,
     Banditron,
     Confidit,
+    Dataset,
     Decision,
     Exploration,
     InputError,
     Learner,
+    LeastMeanSquares,
+    Perceptron,
     RidgeRegression,
     simulate,
 )
@@ -251,6 +257,32 @@ class TestFiles:
         with pytest.raises(InputError, match="cannot be written"):
             Banditron(n_classes=3, n_features=2).save(tmp_path / "no" / "b.npz")
         assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("kind", [Perceptron, Banditron, BPA, LeastMeanSquares])
+@pytest.mark.parametrize("size", [1e-40, 1e-22, 1e18])
+def test_sizes_at_the_ends_of_float32_do_no_harm(kind, size):
+    learner = kind(n_classes=3, n_features=2, dtype="float32")
+    x = np.full(2, size)
+    for t in range(6):
+        learner.learn(x, learner.decide(x), t % 2)
+    assert np.isfinite(learner.weights).all()
+
+
+def test_a_copy_is_as_quick_as_the_learner(digits):
+    learner = Banditron(n_classes=10, n_features=64)
+    again = pickle.loads(pickle.dumps(copy.deepcopy(learner)))
+    assert again._dtype is digits.X.dtype
+    assert again.decide(digits.X[0]) == learner.decide(digits.X[0])
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_predict_is_what_decide_finds_best_in_float32(sparse, digits):
+    learner = Banditron(n_classes=10, n_features=64, dtype="float32")
+    matrix = sp.csr_array(digits.X) if sparse else digits.X
+    simulate(learner, Dataset.of(matrix, digits.y), rounds=2000)
+    greedy = [learner.decide(matrix[[i]] if sparse else matrix[i]).greedy for i in range(300)]
+    np.testing.assert_array_equal(learner.predict(matrix[:300]), greedy)
 
 
 @pytest.mark.parametrize("sparse", [False, True])

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from fliptron import RCNBF, Dataset, Fliptron, InputError, LeastMeanSquares, simulate
-from fliptron.arrays import by_feature
+from fliptron.arrays import Csr, Scaled, feature_major
 from fliptron.kernels import matrices, rows, vectors
 from fliptron.kernels.memory import large
 
@@ -42,7 +42,7 @@ def test_kernels_do_what_numpy_does(shape, form, layout, precision):
     A = random.normal(size=(d, d))
     A = A @ A.T
     below = np.tril(A) + np.triu(np.full((d, d), np.nan), 1)  # nobody may read what is above the diagonal
-    mine = by_feature(W) if layout == "by feature" else W.copy()
+    mine = feature_major(W) if layout == "by feature" else W.copy()
     u, out, other = np.empty(d), np.empty(K, precision), np.zeros(max(d, K))
     single, length, total, form_value = outcomes(data.X, 1, mine, below, u, out, other)
     close = {"rtol": 1e-12 if (precision, dtype) == ("float64", "float64") else 2e-5, "atol": 1e-5}
@@ -116,6 +116,24 @@ def test_a_learner_of_sparse_rows_takes_dense_ones_too(digits):
 def test_only_bytes_are_bytes(value, words):
     with pytest.raises(InputError, match=rf"X holds {words}; whole numbers from 0 to 255"):
         Dataset.of([[1.0, value], [2.0, 3.0]], [0, 1], dtype="uint8")
+
+
+@pytest.mark.parametrize(
+    ("rows", "scale", "words"),
+    [
+        (np.ones((3, 7), np.uint8), np.ones(3), "x has 7 features; 5 are expected"),
+        (np.ones((3, 5), np.uint8), np.ones(2), r"the scales have shape \(2,\)"),
+        (Csr(np.array([0, 1, 1, 1]), np.array([2**30]), np.ones(1, np.uint8), 5), np.ones(3), "not well formed"),
+    ],
+)
+def test_bytes_given_directly_are_checked_too(rows, scale, words):
+    with pytest.raises(InputError, match=words):
+        Dataset("bytes", Scaled(rows, scale), np.array([0, 1, 0]), 5, (0, 1), "given")
+
+
+def test_a_value_too_large_for_float32_is_named():
+    with pytest.raises(InputError, match=r"X holds 1e\+100; float32 holds at most 3.4e\+38"):
+        Dataset.of([[1e100, 1.0], [1.0, 2.0]], [0, 1], dtype="float32", unit_norm=False)
 
 
 def test_unknown_precision_is_refused(digits):

@@ -42,7 +42,7 @@ class Scaled(NamedTuple):
     scale: Array
 
 
-Row = Array | SparseRow | ScaledRow
+Row = Array | SparseRow
 Matrix = Array | Csr | Scaled
 
 _FLOATS = {name: np.dtype(name) for name in ("float64", "float32")}
@@ -57,7 +57,7 @@ class InputError(ValueError):
 
 def as_float(dtype: Any) -> np.dtype[Any]:
     """A precision by its name."""
-    if dtype not in _FLOATS:
+    if not isinstance(dtype, str) or dtype not in _FLOATS:
         raise InputError(f"dtype is {dtype!r}; 'float64' or 'float32' is expected")
     return _FLOATS[dtype]
 
@@ -130,15 +130,19 @@ def is_sparse(x: Any) -> bool:
 
 def as_dtype(matrix: Array | Csr, dtype: str, *, unit_norm: bool) -> Matrix:
     """A float64 matrix in the form asked for: float64, float32, or uint8 with one scale a row."""
+    if not isinstance(dtype, str) or dtype not in (*_FLOATS, "uint8"):
+        raise InputError(f"dtype is {dtype!r}; 'float64', 'float32' or 'uint8' is expected")
+    values = matrix.data if isinstance(matrix, Csr) else matrix
     if dtype == "uint8":
-        values = matrix.data if isinstance(matrix, Csr) else matrix
         odd = values[(values < 0) | (values > 255) | (values != np.floor(values))]
         if odd.size:
             raise InputError(f"dtype is 'uint8', but X holds {odd[0]:g}; whole numbers from 0 to 255 are expected")
         lengths = _lengths(matrix) if unit_norm else np.ones(count_rows(matrix))
         small = matrix._replace(data=values.astype(np.uint8)) if isinstance(matrix, Csr) else values.astype(np.uint8)
         return Scaled(small, (1.0 / _nonzero(lengths)).astype(np.float32))
-    precision = as_float(dtype)
+    precision, most = as_float(dtype), float(np.finfo(dtype).max)
+    if not unit_norm and (np.abs(values) > most).any():
+        raise InputError(f"X holds {values[np.abs(values) > most][0]:g}; {dtype} holds at most {most:.3g} in size")
     matrix = to_unit_norm(matrix) if unit_norm else matrix
     if isinstance(matrix, Csr):
         return matrix._replace(data=matrix.data.astype(precision, copy=False))
@@ -148,12 +152,12 @@ def as_dtype(matrix: Array | Csr, dtype: str, *, unit_norm: bool) -> Matrix:
 def checked(matrix: Matrix, n_features: int) -> Matrix:
     """A copy of what compiled code is to trust, looked at once more and closed to writing."""
     if isinstance(matrix, Scaled):
-        values = matrix.rows.data if isinstance(matrix.rows, Csr) else matrix.rows
+        rows = as_dtype(as_matrix(matrix.rows, n_features), "uint8", unit_norm=False).rows  # type: ignore[union-attr]
         scale = np.array(matrix.scale, dtype=np.float32)
-        if values.dtype != np.uint8 or scale.shape != (count_rows(matrix),) or not np.isfinite(scale).all():
-            raise InputError("scaled rows need bytes (uint8), and one finite scale for each row")
+        if scale.shape != (count_rows(rows),) or not np.isfinite(scale).all():
+            raise InputError(f"the scales have shape {scale.shape}; a finite one for each row is expected")
         scale.flags.writeable = False
-        return Scaled(_closed(matrix.rows), scale)
+        return Scaled(_closed(rows), scale)
     values = matrix.data if isinstance(matrix, Csr) else np.asarray(matrix)
     precision = np.float32 if values.dtype == np.float32 else np.float64
     return _closed(as_matrix(matrix, n_features, precision))
@@ -207,7 +211,7 @@ def aligned(array: Array) -> Array:
     return copy
 
 
-def by_feature(array: Array) -> Array:
+def feature_major(array: Array) -> Array:
     """A K×d copy in which the labels of a feature lie side by side."""
     return aligned(array.T).T
 
@@ -267,7 +271,7 @@ def _as_floats(x: Any, name: str, dtype: Any = np.float64) -> Array:
 
 def _check_width(width: int, n_features: int) -> None:
     if width != n_features:
-        raise InputError(f"x has {width} features; the learner has {n_features}")
+        raise InputError(f"x has {width} features; {n_features} are expected")
 
 
 def _first_too_large(X: Any) -> str:

@@ -88,7 +88,8 @@ def simulate(
     channel = FlipChannel(*Rates.of(rates), seed=seed)
     room, settle = getattr(learner, "room", lambda: sys.maxsize), getattr(learner, "settle", lambda: None)
     play_block = _engine(learner, dataset, engine)
-    getattr(learner, "arrange", lambda X: None)(dataset.X)
+    if isinstance(learner, Learner):
+        learner.arrange(dataset.X)
 
     known = len(getattr(learner, "estimates", []))
     checkpoints = log_spaced(rounds)

@@ -47,7 +47,7 @@ from fliptron.stream import Order
 @click.option(
     "--gamma",
     type=float,
-    help="Exploration of every learner that explores at random. Default: each learner's own, tuned on other seeds.",
+    help="Exploration of our learners that explore at random. Default: each learner's own, tuned on other seeds.",
 )
 @click.option(
     "--order",

@@ -93,9 +93,9 @@ class Dataset:
         inner, scale = self.X if isinstance(self.X, Scaled) else (self.X, None)
         x = row(inner, i)  # type: ignore[no-untyped-call]
         if isinstance(inner, Csr):
-            values = x.values if scale is None else x.values * scale[i]
+            values = x.values if scale is None else x.values * np.float64(scale[i])
             return sp.csr_array((values, x.indices, [0, x.indices.size]), shape=(1, self.n_features))
-        return x if scale is None else x * scale[i]
+        return x if scale is None else x * np.float64(scale[i])
 
 
 def _number(y: Array, n_rows: int) -> tuple[Array, tuple[Any, ...]]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fliptron.arrays import InputError
+from fliptron.arrays import InputError, SparseRow, as_row
 from fliptron.rounds import Decision
 
 SETTINGS = (
@@ -39,7 +39,7 @@ class VowpalWabbit:
         except RuntimeError as error:
             raise InputError(f"options is {options!r}; Vowpal Wabbit refuses it ({error})") from None
         self._random = np.random.default_rng(seed)
-        self._last: tuple[Any, str] = (None, "")
+        self._n_features = n_features
 
     def decide(self, x: Any) -> Decision:
         """Draw a label from the distribution it predicts."""
@@ -53,9 +53,7 @@ class VowpalWabbit:
         self._model.learn(f"{decision.label + 1}:{-feedback}:{decision.probability:.6g} | {self._text(x)}")
 
     def _text(self, x: Any) -> str:
-        """An example in its text format; the one just decided on is remembered."""
-        if self._last[0] is not x:
-            places, values = (x.indices, x.data) if hasattr(x, "indptr") else (np.flatnonzero(x), x[np.flatnonzero(x)])
-            pairs = zip(places.tolist(), values.tolist(), strict=True)
-            self._last = (x, " ".join(f"f{j}:{value:.6g}" for j, value in pairs))
-        return self._last[1]
+        """An example in its text format."""
+        row = as_row(x, self._n_features)
+        places, values = row if isinstance(row, SparseRow) else (np.flatnonzero(row), row[np.flatnonzero(row)])
+        return " ".join(f"f{j}:{value:.6g}" for j, value in zip(places.tolist(), values.tolist(), strict=True))

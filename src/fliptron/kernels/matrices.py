@@ -24,15 +24,15 @@ def apply(A, x, u):
 
 def _apply_dense(A, x, u):
     """Four rows at a time, each read once for its own sum and for its column's part of the others."""
-    d, size_of_x = u.shape[0], scale(x)
+    d, factor = u.shape[0], scale(x)
     whole = d - d % 4
     for i in range(0, whole, 4):
         a, b, c, e = A[i], A[i + 1], A[i + 2], A[i + 3]
-        p, q = stored(x, i) * size_of_x, stored(x, i + 1) * size_of_x
-        s, t = stored(x, i + 2) * size_of_x, stored(x, i + 3) * size_of_x
+        p, q = stored(x, i) * factor, stored(x, i + 1) * factor
+        s, t = stored(x, i + 2) * factor, stored(x, i + 3) * factor
         k = g = m = n = 0.0
         for j in range(i):
-            v = stored(x, j) * size_of_x
+            v = stored(x, j) * factor
             k += a[j] * v
             g += b[j] * v
             m += c[j] * v
@@ -43,9 +43,9 @@ def _apply_dense(A, x, u):
         u[i + 2] = m + c[i] * p + c[i + 1] * q + c[i + 2] * s + e[i + 2] * t
         u[i + 3] = n + e[i] * p + e[i + 1] * q + e[i + 2] * s + e[i + 3] * t
     for i in range(whole, d):
-        a, p, k = A[i], stored(x, i) * size_of_x, 0.0
+        a, p, k = A[i], stored(x, i) * factor, 0.0
         for j in range(i):
-            k += a[j] * stored(x, j) * size_of_x
+            k += a[j] * stored(x, j) * factor
             u[j] += a[j] * p
         u[i] = k + a[i] * p
 
@@ -94,9 +94,9 @@ def _(A, x, u):
 
 
 @compiled(fastmath=VECTOR, **STEP)
-def downdate(A, u, scale):
-    """A −= scale·u·uᵀ in the lower triangle: Sherman and Morrison's step for an inverse."""
+def downdate(A, u, times):
+    """A −= times·u·uᵀ in the lower triangle: Sherman and Morrison's step for an inverse."""
     for i in range(u.shape[0]):
-        a, v = A[i], scale * u[i]
+        a, v = A[i], times * u[i]
         for j in range(i + 1):
             a[j] -= v * u[j]

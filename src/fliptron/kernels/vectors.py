@@ -25,10 +25,15 @@ def dot(W, r, x):
 
 @compiled(**STEP)
 def add(W, r, a, x):
-    """w_r += a·x."""
-    step = W.dtype.type(a * scale(x))
-    for j in range(size(x)):
-        W[r, index(x, j)] += step * W.dtype.type(stored(x, j))
+    """w_r += a·x. A step that float32 cannot hold may still have a product with x that it can."""
+    step = a * scale(x)
+    if 1e-30 < abs(step) < 1e30:
+        short = W.dtype.type(step)
+        for j in range(size(x)):
+            W[r, index(x, j)] += short * W.dtype.type(stored(x, j))
+    else:
+        for j in range(size(x)):
+            W[r, index(x, j)] += W.dtype.type(step * stored(x, j))
 
 
 @compiled(fastmath=VECTOR, **STEP)
@@ -60,7 +65,7 @@ def _by_label(W, x, out):
 
     The last five may overlap those before them, which costs less than a remainder.
     """
-    K, zero, size_of_x, r = W.shape[0], W.dtype.type(0.0), W.dtype.type(scale(x)), 0
+    K, zero, factor, r = W.shape[0], W.dtype.type(0.0), W.dtype.type(scale(x)), 0
     while K - r >= 10:
         a = b = c = d = e = f = g = h = k = m = zero
         for j in range(size(x)):
@@ -97,22 +102,22 @@ def _by_label(W, x, out):
         out[r] = a
         r += 1
     for r in range(K):
-        out[r] *= size_of_x
+        out[r] *= factor
 
 
 def _by_feature(W, x, out):
     """Four features at a time, all labels of each side by side in memory: a feature of a sparse row costs one or two
     cache lines instead of K, three times faster at K = 20, d = 50,000 than label by label."""
-    n, size_of_x = size(x), W.dtype.type(scale(x))
+    n, factor = size(x), W.dtype.type(scale(x))
     out[:] = 0.0
     for j in range(0, n - 3, 4):
         a, b, c, d = W[:, index(x, j)], W[:, index(x, j + 1)], W[:, index(x, j + 2)], W[:, index(x, j + 3)]
-        p, q = W.dtype.type(stored(x, j)) * size_of_x, W.dtype.type(stored(x, j + 1)) * size_of_x
-        s, t = W.dtype.type(stored(x, j + 2)) * size_of_x, W.dtype.type(stored(x, j + 3)) * size_of_x
+        p, q = W.dtype.type(stored(x, j)) * factor, W.dtype.type(stored(x, j + 1)) * factor
+        s, t = W.dtype.type(stored(x, j + 2)) * factor, W.dtype.type(stored(x, j + 3)) * factor
         for r in range(out.shape[0]):
             out[r] += (a[r] * p + b[r] * q) + (c[r] * s + d[r] * t)
     for j in range(n - n % 4, n):
-        a, p = W[:, index(x, j)], W.dtype.type(stored(x, j)) * size_of_x
+        a, p = W[:, index(x, j)], W.dtype.type(stored(x, j)) * factor
         for r in range(out.shape[0]):
             out[r] += a[r] * p
 

@@ -75,6 +75,8 @@ class RCNBF(Learner):
     Algorithm 1, eqs. 3–5, Theorem 1.
     """
 
+    by_feature = True
+
     def __init__(
         self,
         *,

@@ -24,8 +24,8 @@ from fliptron.arrays import (
     as_float,
     as_matrix,
     as_row,
-    by_feature,
     count_rows,
+    feature_major,
     is_sparse,
     whole,
 )
@@ -52,8 +52,9 @@ class Learner(ABC):
     full_information: ClassVar[bool] = False
     """Whether `learn` takes the true label instead of a bit."""
 
-    by_feature: ClassVar[bool] = True
-    """Whether sparse examples are read faster with the labels of a feature side by side: not if Σ or A⁻¹ is kept."""
+    by_feature: bool = False
+    """Whether the K×d arrays of the state may be laid out by feature, labels side by side, for sparse examples: yes
+    where every step goes through `fliptron.kernels`, and no matrix is kept whose rows are as long as W's."""
 
     def __init__(
         self,
@@ -118,7 +119,7 @@ class Learner(ABC):
         try:
             played = steps[0](self.state, self.schedule, self.key, x, self.rounds)
         except loop.MisfitError:
-            return self.decide(as_row(x, self.n_features, self._dtype))
+            return Learner.decide(self, as_row(x, self.n_features, self._dtype))
         self.rounds += 1
         return _fill(Decision, played)
 
@@ -145,8 +146,8 @@ class Learner(ABC):
 
     def scores(self, X: Any) -> Array:
         """What the learner believes of every label (n×K); the highest is the greedy one."""
-        matrix = as_matrix(X, self.n_features)
-        out = np.empty((count_rows(matrix), self.n_classes))
+        matrix = as_matrix(X, self.n_features, self._dtype)
+        out = np.empty((count_rows(matrix), self.n_classes), self.state.scores.dtype)
         loop.score_all(self.state, matrix, out)
         return out
 
@@ -199,6 +200,10 @@ class Learner(ABC):
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_dense": None, "_sparse": None}
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._dtype = as_float(self._dtype.name)  # the very object that NumPy's arrays name
+
     def _arrays(self) -> dict[str, Array]:
         """The arrays of the state that live on in a file."""
         fields = self.state._asdict()
@@ -220,7 +225,7 @@ class Learner(ABC):
         if self.by_feature and not self._arranged and is_sparse(x):
             shape = (self.n_classes, self.n_features)
             fields = {name: a for name, a in self.state._asdict().items() if getattr(a, "shape", None) == shape}
-            self.state = self.state._replace(**{name: by_feature(a) for name, a in fields.items()})
+            self.state = self.state._replace(**{name: feature_major(a) for name, a in fields.items()})
         self._arranged = True
 
     def _admit(self, x: Any) -> tuple[Row, loop.OneRound]:

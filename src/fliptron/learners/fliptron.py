@@ -250,7 +250,7 @@ class Fliptron(Learner):
 
     @property
     def by_feature(self) -> bool:  # type: ignore[override]
-        """Whether sparse examples are read faster with the labels of a feature side by side."""
+        """Whether weights may be laid out by feature: only without full covariances."""
         return not self.full
 
     @property

@@ -30,7 +30,7 @@ def passive_aggressive(state, x, label, greedy, probability, feedback):
     z = dot(state.W, label, x)
     loss = max(0.0, state.correct_margin - z if feedback == 1 else 1.0 + z)
     norm = square(x) + state.slack
-    if loss > 0.0 and norm > 1e-300:
+    if loss > 0.0 and norm > (1e-300 if state.W.itemsize == 8 else 1e-70):  # or the weights would not hold the step
         step = min(state.cap, loss / norm)
         add(state.W, label, step if feedback == 1 else -step, x)
 
@@ -68,6 +68,8 @@ class BPA(Learner):
     ----------
     Zhong & Daucé (2015), "Passive-aggressive bounds in bandit feedback classification".
     """
+
+    by_feature = True
 
     def __init__(
         self,

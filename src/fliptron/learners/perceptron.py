@@ -53,6 +53,7 @@ class Perceptron(Learner):
     """
 
     full_information = True
+    by_feature = True
 
     def __init__(self, *, n_classes: int, n_features: int, dtype: str = "float64", seed: int = 0) -> None:
         super().__init__(n_classes=n_classes, n_features=n_features, gamma=0.0, seed=seed, dtype=dtype)

@@ -91,6 +91,8 @@ class RCINE(Learner):
     Agarwal & Manwani (2021), Algorithm 2.
     """
 
+    by_feature = True
+
     def __init__(
         self,
         *,

@@ -74,8 +74,6 @@ class RidgeRegression(Learner):
     Hoerl & Kennard (1970), "Ridge regression"; Sherman & Morrison (1950).
     """
 
-    by_feature = False
-
     def __init__(
         self,
         *,
@@ -213,6 +211,8 @@ class LeastMeanSquares(Learner):
     Widrow & Hoff (1960), "Adaptive switching circuits"; Duchi, Hazan & Singer (2011), "Adaptive
     subgradient methods".
     """
+
+    by_feature = True
 
     def __init__(
         self,

@@ -135,6 +135,11 @@ class SOBA(Learner):
         self.diagonal = bool(diagonal)
         super().__init__(n_classes=n_classes, n_features=n_features, gamma=gamma, seed=seed)
 
+    @property
+    def by_feature(self) -> bool:  # type: ignore[override]
+        """Whether weights may be laid out by feature: only without the full matrix."""
+        return self.diagonal
+
     def _start(self, W: Array, scores: Array) -> DiagonalState | FullState:
         margin = np.zeros(1)
         if self.diagonal:
