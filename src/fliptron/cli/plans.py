@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
+import pandas as pd
 from rich.console import Console
 
 from fliptron.arrays import InputError
@@ -83,17 +84,23 @@ def reproduce(*, scale: str, only: str | None, out: str, jobs: int | None, clust
     results, pilots = Results(folder / "results"), here(paper.tuning(size, parts))
     if len(missing) == len(paper.datasets(size, parts)):
         raise InputError("none of the data sets is here; see `fliptron data`")
-    guess = paper.guess(pilots)
     results.compact()
-    done = results.done()
-    left = [spec for spec in [*pilots, *here(paper.final(size, parts, guess))] if spec.id not in done]
+    done, piloted = results.done(), {spec.id for spec in pilots}
+
+    def choose() -> pd.DataFrame:
+        """Settings from the pilots; none where no part needs any."""
+        runs = results.load()
+        return paper.choose(runs[runs.id.isin(piloted)]) if piloted else paper.guess([])
+
+    settings = choose() if piloted <= done else paper.guess(pilots)
+    left = [spec for spec in [*pilots, *here(paper.final(size, parts, settings))] if spec.id not in done]
     time = paper.hours(left, jobs or os.cpu_count() or 1)
-    click.echo(f"About {max(round(time * 60), 1)} minutes." if time < 2 else f"About {time:.0f} hours.", err=True)
+    if left:
+        click.echo(f"About {max(round(time * 60), 1)} minutes." if time < 2 else f"About {time:.0f} hours.", err=True)
     if time >= 2 and not yes:
         click.confirm("Go on?", abort=True, err=True)
     failed = _play("choosing γ", pilots, results, jobs, cluster)
-    runs = results.load()
-    chosen = paper.choose(runs[runs.id.isin({spec.id for spec in pilots})]) if pilots else paper.guess([])
+    chosen = choose()
     specs = here(paper.final(size, parts, chosen))
     failed += _play("runs", specs, results, jobs, cluster)
     runs, wanted = results.load(), {spec.id for spec in specs}
@@ -105,7 +112,7 @@ def reproduce(*, scale: str, only: str | None, out: str, jobs: int | None, clust
         chosen,
         size,
         folder,
-        failures=failures[failures.id.isin({*wanted, *(spec.id for spec in pilots)})],
+        failures=failures[failures.id.isin(wanted | piloted)],
         missing=missing,
         command=shlex.join(["fliptron", *sys.argv[1:]]),
     )

@@ -80,8 +80,9 @@ def _by_label(W, x, out):
             h += W[r + 7, i] * v
             k += W[r + 8, i] * v
             m += W[r + 9, i] * v
-        out[r], out[r + 1], out[r + 2], out[r + 3], out[r + 4] = a, b, c, d, e
-        out[r + 5], out[r + 6], out[r + 7], out[r + 8], out[r + 9] = f, g, h, k, m
+        out[r], out[r + 1], out[r + 2] = a * factor, b * factor, c * factor
+        out[r + 3], out[r + 4], out[r + 5] = d * factor, e * factor, f * factor
+        out[r + 6], out[r + 7], out[r + 8], out[r + 9] = g * factor, h * factor, k * factor, m * factor
         r += 10
     while r < K and K >= 5:
         r = min(r, K - 5)
@@ -93,16 +94,12 @@ def _by_label(W, x, out):
             c += W[r + 2, i] * v
             d += W[r + 3, i] * v
             e += W[r + 4, i] * v
-        out[r], out[r + 1], out[r + 2], out[r + 3], out[r + 4] = a, b, c, d, e
+        out[r], out[r + 1], out[r + 2] = a * factor, b * factor, c * factor
+        out[r + 3], out[r + 4] = d * factor, e * factor
         r += 5
     while r < K:
-        a = zero
-        for j in range(size(x)):
-            a += W[r, index(x, j)] * W.dtype.type(stored(x, j))
-        out[r] = a
+        out[r] = dot(W, r, x)
         r += 1
-    for r in range(K):
-        out[r] *= factor
 
 
 def _by_feature(W, x, out):

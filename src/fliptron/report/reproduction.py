@@ -156,7 +156,7 @@ def panels(runs: pd.DataFrame, datasets: Sequence[str], noise: Sequence[tuple[fl
         shown.values(),
         shown.keys(),
         loc="outside upper center",
-        ncols=min(len(shown), max(2 * len(datasets), 3)),
+        ncols=min(len(shown), 3 * len(datasets)),
         frameon=False,
     )
     return figure
