@@ -176,7 +176,7 @@ def from_python(repeats: int) -> dict[str, float]:
     return best(
         {
             "decide + learn": (called, 1500),
-            "compiled": (lambda n: _rounds_alone(alone.state, alone.schedule, alone.key, data.X, n), 1500),
+            "compiled": (lambda n: _rounds_alone(alone.state, alone.schedule, np.uint64(alone.key), data.X, n), 1500),
             "empty loop": (lambda n: [None for _ in rows[:n]], 1500),
         },
         repeats * 5,
@@ -237,7 +237,7 @@ def growth(repeats: int) -> dict[str, list[tuple[int, float]]]:
                     simulate(each, data, rates=RATES, rounds=rounds)
 
             contenders[str(size)] = play, (1 if thing == "rounds" else rounds)
-        times = turns(contenders, 1 if thing == "rounds" else repeats)
+        times = turns(contenders, repeats)
         found[thing] = [(int(size), min(each)) for size, each in times.items()]
         slope = np.polyfit(*np.log(np.array(found[thing])[1:].T), 1)[0]
         print(f"{thing}: slope {slope:.2f}", flush=True)
@@ -302,14 +302,14 @@ def roofline(found: dict, tops: dict[str, float]) -> Figure:
     """Operations a byte against operations a second, of scores and steps: 2·K·n and a tenth more than 2·n."""
     figure = Figure(figsize=(8.0, 5.0), layout="constrained")
     axes = figure.add_subplot()
-    x = np.geomspace(0.05, 100, 200)
-    for level, style in (("L1", "-"), ("L2", "--"), ("memory", ":")):
+    x = np.geomspace(0.1, 10, 200)
+    for level, style in (("L1", "-"), ("L3", "--"), ("memory", ":")):
         peak = tops["GFLOP/s, float32"]
         axes.plot(x, np.minimum(x * tops[f"GB/s, {level}"], peak), style, color="0.4", linewidth=1)
-        axes.annotate(level, (x[8], x[8] * tops[f"GB/s, {level}"] * 1.12), fontsize=8, color="0.3")
+        axes.annotate(level, (x[8], x[8] * tops[f"GB/s, {level}"] * 0.8), fontsize=8, color="0.3")
     axes.axhline(tops["GFLOP/s, float64"], color="0.75", linewidth=1)
-    axes.annotate("float64 peak", (20, tops["GFLOP/s, float64"] * 1.06), fontsize=8, color="0.4")
-    axes.annotate("float32 peak", (20, tops["GFLOP/s, float32"] * 1.06), fontsize=8, color="0.4")
+    axes.annotate("float64 peak", (4, tops["GFLOP/s, float64"] * 1.06), fontsize=8, color="0.4")
+    axes.annotate("float32 peak", (4, tops["GFLOP/s, float32"] * 1.06), fontsize=8, color="0.4")
     colours = dict(zip(ROUNDS, ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00"), strict=True))
     marks = {"float64": "o", "float32": "s", "uint8": "^"}
     for name, times in found.items():
@@ -341,8 +341,9 @@ def growth_curves(curves: dict[str, list[tuple[int, float]]]) -> Figure:
         sizes, times = np.array(points).T
         axes.plot(sizes, times / times[0], "o-", color="#0072B2")
         axes.plot(sizes, sizes / sizes[0], ":", color="0.5")
-        axes.set_xscale("log")
-        axes.set_yscale("log")
+        axes.loglog()
+        axes.set_xticks(sizes, [f"{size:g}" for size in sizes], fontsize=7)
+        axes.minorticks_off()
         axes.set_title(thing, fontsize=9)
     figure.supylabel("cost, first = 1", fontsize=9)
     return figure

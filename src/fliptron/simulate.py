@@ -178,7 +178,7 @@ def _arguments(
         dataset.y,
         done["row"],
         learner.schedule,
-        learner.key,
+        np.uint64(learner.key),
         learner.rounds,
         channel.key,
         start,

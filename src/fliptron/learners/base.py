@@ -78,7 +78,7 @@ class Learner(ABC):
         W = aligned(np.zeros((self.n_classes, self.n_features), self._dtype))
         self.state = self._start(W, np.zeros(self.n_classes, self._dtype))
         self.schedule = np.array(self.exploration.steps)
-        self.key = np.uint64(make_key(self.seed, CHOICES))
+        self.key = int(make_key(self.seed, CHOICES))  # handed over faster than a NumPy number
         self._n_feedback = self.n_classes if self.full_information else 2
         self._dense: loop.OneRound | None = None
         self._sparse: loop.OneRound | None = None
@@ -235,7 +235,7 @@ class Learner(ABC):
         steps = getattr(self, kind)
         if steps is None:
             self.arrange(x)
-            steps = loop.one_round(self.state, self.schedule, self.key, self._n_feedback, x)
+            steps = loop.one_round(self.state, self.schedule, np.uint64(self.key), self._n_feedback, x)
             setattr(self, kind, steps)
         return x, steps
 
