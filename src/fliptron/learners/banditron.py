@@ -162,6 +162,8 @@ class AveragedRCNBF(RCNBF):
     >>> learner.learn([0.6, 0.8], learner.decide([0.6, 0.8]), 1)
     """
 
+    tables = 1
+
     def _start(self, W: Array, scores: Array) -> AveragedState:
         late = np.zeros(W.shape)  # grows with n², too much for float32
         return AveragedState(W, scores, np.array(self.rates), late, np.zeros(1), np.zeros(self.n_classes))

@@ -52,6 +52,8 @@ class Learner(ABC):
     full_information: ClassVar[bool] = False
     """Whether `learn` takes the true label instead of a bit."""
 
+    tables: ClassVar[int] = 0
+    """How many float64 numbers are kept for each class and feature beside its weight."""
     by_feature: bool = False
     """Whether the K×d arrays of the state may be laid out by feature, labels side by side, for sparse examples: yes
     where every step goes through `fliptron.kernels`, and no matrix is kept whose rows are as long as W's."""
@@ -73,8 +75,9 @@ class Learner(ABC):
         self.rounds = 0
         """How many decisions have been made."""
         self._dtype = as_float(dtype)
-        size = self.n_classes * self.n_features * self._dtype.itemsize
-        check_memory("a weight for every class and feature", size // 8, "fewer of either")
+        each = self._dtype.itemsize + 8 * self.tables
+        needs = f"{type(self).__name__}, which keeps {each} bytes for every class and feature,"
+        check_memory(needs, self.n_classes * self.n_features * each // 8, "fewer of either")
         W = aligned(np.zeros((self.n_classes, self.n_features), self._dtype))
         self.state = self._start(W, np.zeros(self.n_classes, self._dtype))
         self.schedule = np.array(self.exploration.steps)

@@ -230,6 +230,8 @@ class Fliptron(Learner):
     classification networks"; Vaswani et al. (2020), "Old dog learns new tricks: randomized UCB".
     """
 
+    tables = 1
+
     def __init__(
         self,
         *,

@@ -212,6 +212,7 @@ class LeastMeanSquares(Learner):
     subgradient methods".
     """
 
+    tables = 1
     by_feature = True
 
     def __init__(

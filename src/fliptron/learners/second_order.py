@@ -121,6 +121,8 @@ class SOBA(Learner):
     regret", Algorithm 1.
     """
 
+    tables = 2
+
     def __init__(
         self,
         *,
