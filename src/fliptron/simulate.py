@@ -162,34 +162,28 @@ class _Compiled:
     def __call__(
         self, learner: Learner, dataset: Dataset, channel: FlipChannel, start: int, done: dict[str, Array]
     ) -> None:
-        arguments = _arguments(learner, dataset, channel, start, done)
+        arguments = (
+            learner.state,
+            dataset.X,
+            dataset.y,
+            done["row"],
+            learner.schedule,
+            np.uint64(learner.key),
+            learner.rounds,
+            channel.key,
+            start,
+            tuple(channel.rates),
+            learner.full_information,
+            done["label"],
+            done["greedy"],
+            done["probability"],
+            done["bit"],
+            done["margin"],
+        )
         if self._play is None:
             self._play = entry(play, *arguments)
         self._play(*arguments)
         learner.rounds += done["row"].size
-
-
-def _arguments(
-    learner: Learner, dataset: Dataset, channel: FlipChannel, start: int, done: dict[str, Array]
-) -> tuple[Any, ...]:
-    return (
-        learner.state,
-        dataset.X,
-        dataset.y,
-        done["row"],
-        learner.schedule,
-        np.uint64(learner.key),
-        learner.rounds,
-        channel.key,
-        start,
-        tuple(channel.rates),
-        learner.full_information,
-        done["label"],
-        done["greedy"],
-        done["probability"],
-        done["bit"],
-        done["margin"],
-    )
 
 
 def _play_python(learner: Any, dataset: Dataset, channel: FlipChannel, start: int, done: dict[str, Array]) -> None:

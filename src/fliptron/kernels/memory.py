@@ -23,9 +23,9 @@ def _prefetch(context, array, i):
     """Ask for the cache line of array[i]; one dimension."""
 
     def generate(context, builder, signature, arguments):
-        kind = signature.args[0]
-        view = context.make_array(kind)(context, builder, arguments[0])
-        place = cgutils.get_item_pointer(context, builder, kind, view, [arguments[1]], wraparound=False)
+        form = signature.args[0]
+        view = context.make_array(form)(context, builder, arguments[0])
+        place = cgutils.get_item_pointer(context, builder, form, view, [arguments[1]], wraparound=False)
         byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
         function = cgutils.get_or_insert_function(
             builder.module, ir.FunctionType(ir.VoidType(), [byte, number, number, number]), "llvm.prefetch.p0i8"

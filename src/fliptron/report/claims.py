@@ -65,17 +65,8 @@ def check_claims(runs: pd.DataFrame, chosen: pd.DataFrame, sweep: pd.DataFrame) 
         if (dataset, rates, "RCINE") in errors and (dataset, rates, "RCNBF") in errors
     ]
     if ratios:
-        close = int(sum(0.9 <= ratio <= 1.1 for ratio in ratios))
-        mean, half = interval(np.log(ratios))
-        spread = "" if half is None else f", 95 % interval {np.exp(mean - half):.2f} to {np.exp(mean + half):.2f}"
-        evidence = (
-            f"geometric mean ratio {np.exp(mean):.2f}{spread}; within 10 % in {close} of {len(ratios)} cells, "
-            f"from {min(ratios):.2f} to {max(ratios):.2f}"
-        )
-        verdict = _verdict(close, 0, len(ratios))
-        claims.append(
-            Claim("RCINE performs comparably to RCNBF", verdict, evidence + "; our plateaus estimate the rates")
-        )
+        evidence = f"from {min(ratios):.2f} to {max(ratios):.2f}; our plateaus estimate the rates"
+        claims.append(_comparable("RCINE performs comparably to RCNBF", ratios, evidence))
     claims += _published_claim(runs)
     claims += _slope_claim(runs)
     claims += _gamma_claim(sweep)
@@ -119,16 +110,17 @@ def _published_claim(runs: pd.DataFrame) -> list[Claim]:
             )
     if not ratios:
         return []
+    evidence = f"after {horizon:,} rounds (rates (0, 0) until the first training)"
+    return [_comparable("RCINE with the published NREst performs comparably to RCNBF", ratios, evidence)]
+
+
+def _comparable(text: str, ratios: list[Any], more: str) -> Claim:
+    """Whether errors whose ratios these are lie within a tenth of each other, cell by cell."""
     mean, half = interval(np.log(ratios))
     spread = "" if half is None else f", 95 % interval {np.exp(mean - half):.2f} to {np.exp(mean + half):.2f}"
     close = int(sum(0.9 <= ratio <= 1.1 for ratio in ratios))
-    evidence = (
-        f"geometric mean ratio {np.exp(mean):.2f}{spread}; within 10 % in {close} of {len(ratios)} cells, after "
-        f"{horizon:,} rounds (rates (0, 0) until the first training)"
-    )
-    return [
-        Claim("RCINE with the published NREst performs comparably to RCNBF", _verdict(close, 0, len(ratios)), evidence)
-    ]
+    evidence = f"geometric mean ratio {np.exp(mean):.2f}{spread}; within 10 % in {close} of {len(ratios)} cells, {more}"
+    return Claim(text, _verdict(close, 0, len(ratios)), evidence)
 
 
 def error_at(row: Any, horizon: int) -> float:
