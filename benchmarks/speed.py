@@ -28,8 +28,7 @@ import fliptron
 import peers
 from fliptron import RCNBF, SOBA, Confidit, Dataset, Fliptron, Learner, RidgeRegression, simulate
 from fliptron.kernels import loop
-from fliptron.kernels.memory import ask_for, large
-from fliptron.kernels.rows import row
+from fliptron.kernels.memory import followed
 from fliptron.kernels.vectors import argmax, scores_of
 from workloads import Workload, workload
 
@@ -67,13 +66,11 @@ def ours(data: Dataset, make: Callable[[], Learner]) -> Callable[[int], object]:
     return lambda rounds: simulate(learner, data, rates=RATES, rounds=rounds)
 
 
-@numba.njit
+@numba.njit(_nrt=False)
 def _score_pass(X, rows, W, scores):  # type: ignore[no-untyped-def]
-    total, far = 0, large(X)
-    for i in range(rows.shape[0]):
-        if far:
-            ask_for(X, rows[min(i + 1, rows.shape[0] - 1)])
-        scores_of(W, row(X, rows[i]), scores)
+    total, n = 0, rows.shape[0]
+    for i in range(n):
+        scores_of(W, followed(X, rows[i], rows[min(i + 1, n - 1)]), scores)
         total += argmax(scores, -1)
     return total
 

@@ -28,10 +28,17 @@ class Csr(NamedTuple):
     width: int
 
 
+class Followed(NamedTuple):
+    """One dense example, and the next: while the first is read, the second is asked for."""
+
+    row: Array
+    after: Array
+
+
 class ScaledRow(NamedTuple):
     """One example as bytes, and what to multiply them with."""
 
-    row: Array | SparseRow
+    row: Array | Followed | SparseRow
     scale: float
 
 

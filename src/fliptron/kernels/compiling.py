@@ -16,6 +16,10 @@ import platformdirs
 VECTOR = {"reassoc", "nsz", "contract"}
 """Sums may be reordered into vector lanes and fused; NaN and infinity keep their meaning."""
 
+LOOP: Any = {"_nrt": False, "nogil": True}
+"""Options of a loop over rounds. Its rows are borrowed, not counted: counting is atomic, and waits until all that was
+written before is in the cache, at 10×64 a fifth of a round."""
+
 STEP: Any = {"_nrt": False, "forceinline": True}
 """Options of a step of a round. It borrows the arrays of a state and allocates none, so it counts no
 references (an atomic count for each array touched cost a quarter of a round at 10×64); and it melts into

@@ -17,10 +17,10 @@ import numpy as np
 from numba.extending import overload
 
 from fliptron.arrays import InputError
-from fliptron.kernels.compiling import STEP, compiled, entry
-from fliptron.kernels.memory import ask_for, large
+from fliptron.kernels.compiling import LOOP, STEP, compiled, entry
+from fliptron.kernels.memory import followed
 from fliptron.kernels.randomness import uniform
-from fliptron.kernels.rows import fits, row
+from fliptron.kernels.rows import fits
 from fliptron.kernels.vectors import argmax, lead, scores_of, square
 
 SCRATCH = ("scores", "work", "spreads", "pulls", "powers", "seen", "places", "fresh")
@@ -147,25 +147,27 @@ def learn_one(state, n_feedback, x, label, greedy, probability, feedback):
     return 0
 
 
-@compiled(nogil=True)
+@compiled(**LOOP)
 def score_all(state, X, out):
     """Scores of every row (n×K)."""
-    for i in range(out.shape[0]):
-        score(state, row(X, i), out[i])
+    n = out.shape[0]
+    for i in range(n):
+        score(state, followed(X, i, min(i + 1, n - 1)), out[i])
 
 
-@compiled(nogil=True)
+@compiled(**LOOP)
 def replay(state, X, label, greedy, probability, bit, best, margin):
     """Learn from rounds that others played; `best` and `margin` get what was held before each bit."""
-    for i in range(label.shape[0]):
-        x = row(X, i)
+    n = label.shape[0]
+    for i in range(n):
+        x = followed(X, i, min(i + 1, n - 1))
         score(state, x, state.scores)
         best[i] = argmax(state.scores, -1)
         margin[i] = lead(state.scores, best[i])
         learn(state, x, label[i], greedy[i], probability[i], bit[i])
 
 
-@compiled(nogil=True)
+@compiled(**LOOP)
 def play(
     state,
     X,
@@ -186,11 +188,9 @@ def play(
 ):
     """Play and learn one block of rounds. The truth y meets only the channel and the log."""
     rho0, rho1 = rates
-    n, far = rows.shape[0], large(X)
+    n = rows.shape[0]
     for i in range(n):
-        if far:
-            ask_for(X, rows[min(i + 1, n - 1)])
-        x, truth = row(X, rows[i]), y[rows[i]]
+        x, truth = followed(X, rows[i], rows[min(i + 1, n - 1)]), y[rows[i]]
         t = first_choice + i
         played, thought, p = choose(state, x, gamma_at(schedule, t + 1), uniform(choice_key, t))
         if margin.shape[0]:
@@ -200,7 +200,7 @@ def play(
         label[i], greedy[i], probability[i], bit[i] = played, thought, p, noisy
 
 
-@compiled(nogil=True)
+@compiled(**LOOP)
 def tally(y, rows, label, greedy, bit, start, checkpoints, at, total, counts):
     """Score a block of rounds: `counts` (4×checkpoints) gets the totals so far at each checkpoint passed.
 

@@ -6,23 +6,26 @@ from __future__ import annotations
 import numpy as np
 from numba.extending import overload
 
-from fliptron.arrays import Csr, Scaled, ScaledRow, SparseRow
+from fliptron.arrays import Csr, Followed, Scaled, ScaledRow, SparseRow
 from fliptron.kernels.compiling import STEP, compiled
+
+Wrapped = ScaledRow | Followed
+"""Forms of a row that hold another one."""
 
 
 def size(x):
     """How many values x stores."""
-    return size(x.row) if isinstance(x, ScaledRow) else x.values.shape[0] if isinstance(x, SparseRow) else x.shape[0]
+    return size(x.row) if isinstance(x, Wrapped) else x.values.shape[0] if isinstance(x, SparseRow) else x.shape[0]
 
 
 def index(x, j):
     """The feature of stored value j."""
-    return index(x.row, j) if isinstance(x, ScaledRow) else x.indices[j] if isinstance(x, SparseRow) else j
+    return index(x.row, j) if isinstance(x, Wrapped) else x.indices[j] if isinstance(x, SparseRow) else j
 
 
 def stored(x, j):
     """Stored value j: the value itself, or a byte that its row's scale makes one."""
-    return stored(x.row, j) if isinstance(x, ScaledRow) else x.values[j] if isinstance(x, SparseRow) else x[j]
+    return stored(x.row, j) if isinstance(x, Wrapped) else x.values[j] if isinstance(x, SparseRow) else x[j]
 
 
 def scale(x):
@@ -37,7 +40,7 @@ def fits(x, d):
 
 def with_values(x, values):
     """A row with other values in the places of x's; the first of `values` are taken."""
-    if isinstance(x, ScaledRow):
+    if isinstance(x, Wrapped):
         return with_values(x.row, values)
     return SparseRow(x.indices, values[: size(x)]) if isinstance(x, SparseRow) else values
 
@@ -57,56 +60,52 @@ def kind(x):
     return getattr(x, "instance_class", None)
 
 
-@overload(size)
+@overload(size, jit_options=STEP)
 def _(x):
     return {
         ScaledRow: lambda x: size(x.row),
+        Followed: lambda x: size(x.row),
         SparseRow: lambda x: x.values.shape[0],
     }.get(kind(x), lambda x: x.shape[0])
 
 
-@overload(index)
+@overload(index, jit_options=STEP)
 def _(x, j):
     return {
         ScaledRow: lambda x, j: index(x.row, j),
+        Followed: lambda x, j: index(x.row, j),
         SparseRow: lambda x, j: np.uint64(x.indices[j]),
     }.get(kind(x), lambda x, j: j)
 
 
-@overload(stored)
+@overload(stored, jit_options=STEP)
 def _(x, j):
     return {
         ScaledRow: lambda x, j: stored(x.row, j),
+        Followed: lambda x, j: stored(x.row, j),
         SparseRow: lambda x, j: x.values[j],
     }.get(kind(x), lambda x, j: x[j])
 
 
-@overload(scale)
+@overload(scale, jit_options=STEP)
 def _(x):
     return (lambda x: x.scale) if kind(x) is ScaledRow else (lambda x: 1.0)
 
 
-@overload(fits)
+@overload(fits, jit_options=STEP)
 def _(x, d):
     if kind(x) is SparseRow:
         return lambda x, d: True
     return lambda x, d: x.shape[0] == d and (d == 1 or x.strides[0] == x.itemsize)
 
 
-@overload(with_values)
+@overload(with_values, jit_options=STEP)
 def _(x, values):
-    return {
-        ScaledRow: lambda x, values: with_values(x.row, values),
-        SparseRow: lambda x, values: SparseRow(x.indices, values[: x.indices.shape[0]]),
-    }.get(kind(x), lambda x, values: values)
-
-
-@overload(row)
-def _(X, i):
-    return {
-        Scaled: lambda X, i: ScaledRow(row(X.rows, i), X.scale[i]),
-        Csr: lambda X, i: SparseRow(X.indices[X.indptr[i] : X.indptr[i + 1]], X.data[X.indptr[i] : X.indptr[i + 1]]),
-    }.get(kind(X), lambda X, i: X[i])
+    if not is_sparse_type(x):
+        return lambda x, values: values
+    if kind(x) is ScaledRow:
+        return lambda x, values: with_values(x.row, values)
+    return lambda x, values: SparseRow(x.indices, values[: x.indices.shape[0]])
 
 
 def is_sparse_type(x):

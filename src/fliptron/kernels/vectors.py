@@ -11,6 +11,7 @@ from numba.extending import overload
 
 from fliptron.arrays import is_sparse
 from fliptron.kernels.compiling import STEP, VECTOR, compiled
+from fliptron.kernels.products import products
 from fliptron.kernels.rows import index, is_sparse_type, scale, size, stored
 
 
@@ -57,7 +58,7 @@ def pick(u, x):
 
 def scores_of(W, x, out):
     """out = W·x."""
-    (_by_feature if is_sparse(x) and W.flags.f_contiguous else _by_label)(W, x, out)
+    (_by_feature if is_sparse(x) else _by_label)(W, x, out)
 
 
 def _by_label(W, x, out):
@@ -65,41 +66,22 @@ def _by_label(W, x, out):
 
     The last five may overlap those before them, which costs less than a remainder.
     """
-    K, zero, factor, r = W.shape[0], W.dtype.type(0.0), W.dtype.type(scale(x)), 0
+    K, r = W.shape[0], 0
     while K - r >= 10:
-        a = b = c = d = e = f = g = h = k = m = zero
-        for j in range(size(x)):
-            i, v = index(x, j), W.dtype.type(stored(x, j))
-            a += W[r, i] * v
-            b += W[r + 1, i] * v
-            c += W[r + 2, i] * v
-            d += W[r + 3, i] * v
-            e += W[r + 4, i] * v
-            f += W[r + 5, i] * v
-            g += W[r + 6, i] * v
-            h += W[r + 7, i] * v
-            k += W[r + 8, i] * v
-            m += W[r + 9, i] * v
-        out[r], out[r + 1], out[r + 2] = a * factor, b * factor, c * factor
-        out[r + 3], out[r + 4], out[r + 5] = d * factor, e * factor, f * factor
-        out[r + 6], out[r + 7], out[r + 8], out[r + 9] = g * factor, h * factor, k * factor, m * factor
+        products(W, r, x, out, 10)
         r += 10
     while r < K and K >= 5:
         r = min(r, K - 5)
-        a = b = c = d = e = zero
-        for j in range(size(x)):
-            i, v = index(x, j), W.dtype.type(stored(x, j))
-            a += W[r, i] * v
-            b += W[r + 1, i] * v
-            c += W[r + 2, i] * v
-            d += W[r + 3, i] * v
-            e += W[r + 4, i] * v
-        out[r], out[r + 1], out[r + 2] = a * factor, b * factor, c * factor
-        out[r + 3], out[r + 4] = d * factor, e * factor
+        products(W, r, x, out, 5)
         r += 5
     while r < K:
-        out[r] = dot(W, r, x)
+        products(W, r, x, out, 1)
         r += 1
+
+
+def _one_by_one(W, x, out):
+    for r in range(W.shape[0]):
+        out[r] = dot(W, r, x)
 
 
 def _by_feature(W, x, out):
@@ -121,7 +103,9 @@ def _by_feature(W, x, out):
 
 @overload(scores_of, jit_options=STEP | {"fastmath": VECTOR})
 def _(W, x, out):
-    return _by_feature if is_sparse_type(x) and W.layout == "F" else _by_label
+    if is_sparse_type(x):
+        return _by_feature if W.layout == "F" else _one_by_one
+    return _by_label if W.layout == "C" else _one_by_one
 
 
 @compiled(**STEP)
