@@ -28,7 +28,7 @@ import fliptron
 import peers
 from fliptron import RCNBF, SOBA, Confidit, Dataset, Fliptron, Learner, RidgeRegression, simulate
 from fliptron.kernels import loop
-from fliptron.kernels.memory import followed
+from fliptron.kernels.rows import followed
 from fliptron.kernels.vectors import argmax, scores_of
 from workloads import Workload, workload
 

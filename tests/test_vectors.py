@@ -10,7 +10,6 @@ from fliptron import RCNBF, Dataset, Fliptron, InputError, LeastMeanSquares, sim
 from fliptron.arrays import Csr, Scaled, feature_major
 from fliptron.kernels import matrices, rows, vectors
 from fliptron.kernels.compiling import LOOP, compiled
-from fliptron.kernels.memory import followed
 
 FORMS = [(kind, dtype) for kind in ("dense", "sparse") for dtype in ("float64", "float32", "uint8")]
 SHAPES = [(2, 1), (4, 7), (5, 4), (7, 16), (12, 30), (21, 9), (10, 77)]
@@ -19,7 +18,7 @@ SHAPES = [(2, 1), (4, 7), (5, 4), (7, 16), (12, 30), (21, 9), (10, 77)]
 @compiled(**LOOP)
 def outcomes(X, i, W, A, u, v, out, other):
     """Everything the kernels say of row i."""
-    x = followed(X, i, 0)
+    x = rows.followed(X, i, 0)
     vectors.scores_of(W, x, out)
     matrices.apply(A, x, u)
     vectors.add(W, 1, 0.5, x)

@@ -29,10 +29,10 @@ class Csr(NamedTuple):
 
 
 class Followed(NamedTuple):
-    """One dense example, and the next: while the first is read, the second is asked for."""
+    """One example, and the next: while the first is read, the second is asked for."""
 
-    row: Array
-    after: Array
+    row: Array | SparseRow
+    after: Array | SparseRow
 
 
 class ScaledRow(NamedTuple):

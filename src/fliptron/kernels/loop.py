@@ -18,9 +18,8 @@ from numba.extending import overload
 
 from fliptron.arrays import InputError
 from fliptron.kernels.compiling import LOOP, STEP, compiled, entry
-from fliptron.kernels.memory import followed
 from fliptron.kernels.randomness import uniform
-from fliptron.kernels.rows import fits
+from fliptron.kernels.rows import fits, followed
 from fliptron.kernels.vectors import argmax, lead, scores_of, square
 
 SCRATCH = ("scores", "work", "spreads", "pulls", "powers", "seen", "places", "fresh")

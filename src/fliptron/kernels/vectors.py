@@ -11,7 +11,8 @@ from numba.extending import overload
 
 from fliptron.arrays import is_sparse
 from fliptron.kernels.compiling import STEP, VECTOR, compiled
-from fliptron.kernels.products import products
+from fliptron.kernels.products import WIDEST, columns, products
+from fliptron.kernels.registers import REGISTER
 from fliptron.kernels.rows import index, is_sparse_type, scale, size, stored
 
 
@@ -58,7 +59,7 @@ def pick(u, x):
 
 def scores_of(W, x, out):
     """out = W·x."""
-    (_by_feature if is_sparse(x) else _by_label)(W, x, out)
+    (_one_by_one if is_sparse(x) else _by_label)(W, x, out)
 
 
 def _by_label(W, x, out):
@@ -79,26 +80,22 @@ def _by_label(W, x, out):
         r += 1
 
 
+@compiled(**STEP)
 def _one_by_one(W, x, out):
     for r in range(W.shape[0]):
         out[r] = dot(W, r, x)
 
 
 def _by_feature(W, x, out):
-    """Four features at a time, all labels of each side by side in memory: a feature of a sparse row costs a few cache
-    lines instead of K. Three times faster at K = 50, d = 50,000 than label by label; no gain where W fits the cache."""
-    n, factor = size(x), W.dtype.type(scale(x))
-    out[:] = 0.0
-    for j in range(0, n - 3, 4):
-        a, b, c, d = W[:, index(x, j)], W[:, index(x, j + 1)], W[:, index(x, j + 2)], W[:, index(x, j + 3)]
-        p, q = W.dtype.type(stored(x, j)) * factor, W.dtype.type(stored(x, j + 1)) * factor
-        s, t = W.dtype.type(stored(x, j + 2)) * factor, W.dtype.type(stored(x, j + 3)) * factor
-        for r in range(out.shape[0]):
-            out[r] += (a[r] * p + b[r] * q) + (c[r] * s + d[r] * t)
-    for j in range(n - n % 4, n):
-        a, p = W[:, index(x, j)], W.dtype.type(stored(x, j)) * factor
-        for r in range(out.shape[0]):
-            out[r] += a[r] * p
+    """All labels of a feature lie side by side, so that a feature costs a few lines of memory instead of K."""
+    K, lanes, r = W.shape[0], REGISTER // W.itemsize, 0
+    if lanes > K:
+        _one_by_one(W, x, out)
+    else:
+        while r < K:
+            n = min((K - r + lanes - 1) // lanes, WIDEST)
+            columns(W, r, x, W.dtype.type(scale(x)), out, n)  # type: ignore[call-arg]
+            r += WIDEST * lanes
 
 
 @overload(scores_of, jit_options=STEP | {"fastmath": VECTOR})
