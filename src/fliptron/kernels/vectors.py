@@ -80,7 +80,6 @@ def _by_label(W, x, out):
         r += 1
 
 
-@compiled(**STEP)
 def _one_by_one(W, x, out):
     for r in range(W.shape[0]):
         out[r] = dot(W, r, x)
@@ -90,7 +89,8 @@ def _by_feature(W, x, out):
     """All labels of a feature lie side by side, so that a feature costs a few lines of memory instead of K."""
     K, lanes, r = W.shape[0], REGISTER // W.itemsize, 0
     if lanes > K:
-        _one_by_one(W, x, out)
+        for k in range(K):
+            out[k] = dot(W, k, x)
     else:
         while r < K:
             n = min((K - r + lanes - 1) // lanes, WIDEST)
@@ -98,11 +98,11 @@ def _by_feature(W, x, out):
             r += WIDEST * lanes
 
 
-@overload(scores_of, jit_options=STEP | {"fastmath": VECTOR})
+@overload(scores_of, jit_options=STEP)
 def _(W, x, out):
-    if is_sparse_type(x):
-        return _by_feature if W.layout == "F" else _one_by_one
-    return _by_label if W.layout == "C" else _one_by_one
+    if is_sparse_type(x) and W.layout == "F":
+        return _by_feature
+    return _by_label if not is_sparse_type(x) and W.layout == "C" else _one_by_one
 
 
 @compiled(**STEP)
