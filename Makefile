@@ -45,7 +45,7 @@ $(PEERS): $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[peers]'
 	@touch $@
 
-bench: $(PEERS)  ## speed beside peers and beside the hardware (a quarter of an hour); writes benchmarks/results/speed.md
+bench: $(PEERS)  ## speed beside peers and beside the hardware (five minutes); writes benchmarks/results/speed.md
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/speed.py
 
 study-learners: $(PEERS)  ## every learner at its best beside Fliptron (an hour; needs FLIPTRON_DATA); docs/tables/learners.md

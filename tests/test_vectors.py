@@ -12,18 +12,20 @@ from fliptron.kernels import matrices, rows, vectors
 from fliptron.kernels.compiling import LOOP, compiled
 
 FORMS = [(kind, dtype) for kind in ("dense", "sparse") for dtype in ("float64", "float32", "uint8")]
-SHAPES = [(2, 1), (4, 7), (5, 4), (7, 16), (12, 30), (21, 9), (10, 77)]
+SHAPES = [(2, 1), (4, 7), (5, 4), (7, 16), (12, 30), (21, 9), (10, 77), (70, 11)]
 
 
 @compiled(**LOOP)
-def outcomes(X, i, W, A, u, v, out, other):
+def outcomes(X, i, W, A, u, v, out, other, again):
     """Everything the kernels say of row i."""
     x = rows.followed(X, i, 0)
     vectors.scores_of(W, x, out)
     matrices.apply(A, x, u)
     vectors.add(W, 1, 0.5, x)
     single, length, total = vectors.dot(W, 1, x), vectors.square(x), vectors.pick(u, x)
-    vectors.scores_of(W, rows.with_values(x, other), other)
+    for j in range(rows.size(x)):
+        other[j] = rows.value(x, j)
+    vectors.scores_of(W, rows.with_values(x, other), again)
     return single, length, total, matrices.quadratic(A, x, v)
 
 
@@ -42,12 +44,13 @@ def test_kernels_do_what_numpy_does(shape, form, layout, precision):
     A = A @ A.T
     below = np.tril(A) + np.triu(np.full((d, d), np.nan), 1)  # nobody may read what is above the diagonal
     mine = feature_major(W) if layout == "by feature" else W.copy()
-    u, out, other = np.empty(d), np.empty(K, precision), np.zeros(max(d, K))
-    single, length, total, form_value = outcomes(data.X, 1, mine, below, u, np.empty(d), out, other)
+    u, out, again = np.empty(d), np.empty(K, precision), np.empty(K)
+    single, length, total, form_value = outcomes(data.X, 1, mine, below, u, np.empty(d), out, np.empty(d), again)
     close = {"rtol": 1e-12 if (precision, dtype) == ("float64", "float64") else 2e-5, "atol": 1e-5}
     np.testing.assert_allclose(out, W @ x, **close)
     np.testing.assert_allclose(u, A @ x, **close)
     W[1] += 0.5 * x
+    np.testing.assert_allclose(again, W @ x, **close)
     np.testing.assert_allclose(mine, W, **close)
     np.testing.assert_allclose(
         [single, length, total, form_value], [W[1] @ x, x @ x, x @ A @ x, x @ A @ x], rtol=2e-5, atol=1e-5

@@ -126,12 +126,12 @@ def decide_one(state, schedule, key, x, t):
 
 
 @compiled(**STEP)
-def learn_one(state, n_feedback, x, label, greedy, probability, feedback):
+def learn_one(state, n_feedback, x, decision, feedback):
     """Learn from one round. What is wrong with it, if anything; then nothing has changed.
 
     Labels and feedback come as floats, so that a fraction is seen and not cut off.
     """
-    K = state.W.shape[0]
+    K, (label, greedy, probability) = state.W.shape[0], decision
     if not fits(x, state.W.shape[1]):
         return MISFIT
     if not (0.0 <= label < K and 0.0 <= greedy < K and 0.0 < probability <= 1.0):
@@ -223,4 +223,4 @@ OneRound = tuple[Step, Step]
 
 def one_round(state: Any, schedule: Any, key: Any, n_feedback: int, x: Any) -> OneRound:
     """`decide_one` and `learn_one`, compiled for a state and rows like x."""
-    return entry(decide_one, state, schedule, key, x, 0), entry(learn_one, state, n_feedback, x, 0.0, 0.0, 1.0, 1.0)
+    return entry(decide_one, state, schedule, key, x, 0), entry(learn_one, state, n_feedback, x, (0.0, 0.0, 1.0), 1.0)

@@ -100,9 +100,9 @@ def _by_feature(W, x, out):
 
 @overload(scores_of, jit_options=STEP)
 def _(W, x, out):
-    if is_sparse_type(x) and W.layout == "F":
-        return _by_feature
-    return _by_label if not is_sparse_type(x) and W.layout == "C" else _one_by_one
+    if is_sparse_type(x):
+        return _by_feature if W.layout == "F" and W.dtype == out.dtype else _one_by_one
+    return _by_label if W.layout == "C" else _one_by_one
 
 
 @compiled(**STEP)

@@ -132,10 +132,12 @@ class Learner(ABC):
         if steps is None:
             x, steps = self._admit(x)
         try:
-            label, greedy, probability = decision
-            wrong = steps[1](self.state, self._n_feedback, x, label, greedy, probability, feedback)
-        except (TypeError, ValueError, OverflowError):
-            raise self._refusal(loop.NOT_NUMBERS, decision, feedback) from None
+            wrong = steps[1](self.state, self._n_feedback, x, decision, feedback)
+        except (TypeError, ValueError, OverflowError, SystemError):  # the last: no tuple
+            if not isinstance(decision, list | ndarray):
+                raise self._refusal(loop.NOT_NUMBERS, decision, feedback) from None
+            Learner.learn(self, x, _fill(Decision, decision), feedback)
+            return
         if wrong:
             if wrong != loop.MISFIT:
                 raise self._refusal(wrong, decision, feedback)
