@@ -22,6 +22,16 @@ class TestAudit:
             low, high = found.intervals["accuracy"]
             assert low <= truth <= high
 
+    def test_how_examples_lie_in_memory_does_not_matter(self, digits):
+        from fliptron.logs import Log
+
+        learner = LeastMeanSquares(n_classes=10, n_features=64, gamma=0.1, seed=1)
+        log = simulate(learner, digits, rates=(0.2, 0.4), rounds=5000, seed=1, log=True).log
+        kept = {name: getattr(log, name) for name in ("label", "greedy", "probability", "bit")}
+        X = digits.X[log.row]
+        one, other = (audit(Log(**kept, margin=None, X=each)) for each in (X, np.asfortranarray(X)))
+        assert one.rates == other.rates
+
     def test_replay_learns_what_play_learnt(self, digits):
         from fliptron.kernels.loop import replay
 

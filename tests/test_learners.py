@@ -163,6 +163,17 @@ def test_bad_parameters_are_refused(build, words):
         build()
 
 
+@pytest.mark.parametrize("series", [list, np.array, iter], ids=["list", "array", "iterator"])
+@pytest.mark.parametrize("as_x", [np.array, lambda row: sp.csr_array([row])], ids=["dense", "sparse"])
+def test_a_decision_may_be_any_series_of_three(series, as_x):
+    one, other = (RCNBF(n_classes=3, n_features=2, rates=(0.2, 0.4)) for _ in range(2))
+    x = as_x([1.0, 2.0])
+    decision = one.decide(x)
+    one.learn(x, decision, 1)
+    other.learn(x, series(decision), 1)
+    np.testing.assert_array_equal(one.weights, other.weights)
+
+
 @pytest.mark.parametrize(
     ("decision", "feedback", "words"),
     [
@@ -172,6 +183,9 @@ def test_bad_parameters_are_refused(build, words):
         ((1.9, 0, 0.5), 1, "labels from 0 to 2"),
         ((2**64, 0, 0.5), 1, "labels from 0 to 2"),
         ((0, 0), 1, "four numbers are expected"),
+        ([0, 0, 0.5, 1], 1, "four numbers are expected"),
+        (np.zeros(2), 1, "four numbers are expected"),
+        (np.array(3.0), 1, "four numbers are expected"),
         (None, 1, "four numbers are expected"),
     ],
 )

@@ -57,6 +57,19 @@ def test_kernels_do_what_numpy_does(shape, form, layout, precision):
     )
 
 
+@compiled(**LOOP)
+def scores_in_column(W, x, table):
+    vectors.scores_of(W, x, table[:, 1])
+
+
+@pytest.mark.parametrize("layout", ["by label", "by feature"])
+def test_gaps_in_memory_are_stepped_over(layout):
+    random = np.random.default_rng(0)
+    W, x, table = random.normal(size=(10, 20)), random.normal(size=(20, 2))[:, 0], np.zeros((10, 3))
+    scores_in_column(feature_major(W) if layout == "by feature" else W, x, table)
+    np.testing.assert_allclose(table, np.column_stack([np.zeros(10), W @ x, np.zeros(10)]))
+
+
 @pytest.mark.parametrize("d", [1, 4, 7, 30])
 def test_downdate_is_a_rank_one_step_below_the_diagonal(d):
     random = np.random.default_rng(d)

@@ -28,17 +28,10 @@ class Csr(NamedTuple):
     width: int
 
 
-class Followed(NamedTuple):
-    """One example, and the next: while the first is read, the second is asked for."""
-
-    row: Array | SparseRow
-    after: Array | SparseRow
-
-
 class ScaledRow(NamedTuple):
     """One example as bytes, and what to multiply them with."""
 
-    row: Array | Followed | SparseRow
+    row: Array | SparseRow
     scale: float
 
 

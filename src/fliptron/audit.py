@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from fliptron.arrays import InputError, to_unit_norm, whole
+from fliptron.arrays import InputError, as_matrix, to_unit_norm, whole
 from fliptron.kernels.loop import replay
 from fliptron.learners import Learner, LeastMeanSquares, RidgeRegression
 from fliptron.logs import Log
@@ -49,7 +49,7 @@ def as_window(log: Log | RoundLog, n_classes: int | None = None) -> Window:
     checked = Window.of(n_classes=K, margin=np.zeros(np.shape(log.bit)), **columns)
     shape = {"n_classes": K, "n_features": log.X.shape[1]}
     learner: Learner = (RidgeRegression if log.X.shape[1] <= _SECOND_ORDER else LeastMeanSquares)(**shape)
-    X = to_unit_norm(log.X)
+    X = to_unit_norm(as_matrix(log.X))
     best, margin = np.empty(checked.rounds, dtype=np.int64), np.empty(checked.rounds)
     bit = checked.bit.astype(np.int64)
     replay(learner.state, X, checked.label, checked.greedy, checked.probability, bit, best, margin)

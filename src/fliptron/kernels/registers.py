@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import reduce
 
 from llvmlite import ir
 from numba import types
@@ -12,7 +13,7 @@ from numba.core import cgutils
 LINE = 64
 """Bytes that memory hands over at once."""
 REGISTER = 32
-"""Bytes that one instruction multiplies."""
+"""Bytes that one instruction multiplies, where there is AVX; elsewhere it takes two."""
 _FREE = ("contract", "nsz")
 
 
@@ -49,6 +50,18 @@ class Registers:
         with cgutils.for_range_slice(self.builder, start, stop, self.number(by)) as (j, _):
             yield j
 
+    def by_cases(self, n, most, write):
+        """write(1), …, write(most), of which only write(n) is run."""
+        done = self.builder.append_basic_block()
+        cases = self.builder.switch(n, done)
+        for count in range(1, most + 1):
+            case = self.builder.append_basic_block()
+            cases.add_case(self.number(count), case)
+            self.builder.position_at_end(case)
+            write(count)
+            self.builder.branch(done)
+        self.builder.position_at_end(done)
+
     def load(self, place, dtype, count=1):
         """So many numbers from a place in memory, in the precision of the registers."""
         raw, wide = self.context.get_value_type(dtype), self.real
@@ -78,12 +91,16 @@ class Registers:
         term = self.builder.fmul(a, b, flags=_FREE)
         self.builder.store(self.builder.fadd(self.builder.load(total), term, flags=_FREE), total)
 
-    def sum_lanes(self, total):
-        """The sum of a variable's lanes."""
+    def sum(self, totals):
+        """The sum of variables, lane by lane."""
+        return reduce(self.builder.fadd, map(self.builder.load, totals))
+
+    def sum_lanes(self, totals):
+        """The sum of all lanes of variables."""
         function = cgutils.get_or_insert_function(
             self.builder.module,
             ir.FunctionType(self.real, [self.real, self.vector]),
             f"llvm.vector.reduce.fadd.v{self.lanes}f{self.dtype.bitwidth}",
         )
         nothing = ir.Constant(self.real, -0.0)
-        return self.builder.call(function, [nothing, self.builder.load(total)], fastmath=("reassoc", *_FREE))
+        return self.builder.call(function, [nothing, self.sum(totals)], fastmath=("reassoc", *_FREE))

@@ -3,11 +3,21 @@
 # mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba.extending import overload
 
-from fliptron.arrays import Csr, Followed, Scaled, ScaledRow, SparseRow
+from fliptron.arrays import Array, Csr, Scaled, ScaledRow, SparseRow
 from fliptron.kernels.compiling import STEP, compiled
+
+
+class Followed(NamedTuple):
+    """In compiled code: an example, and the next one, to be asked for while the first is read."""
+
+    row: Array | SparseRow
+    after: Array | SparseRow
+
 
 Wrapped = ScaledRow, Followed
 """Forms of a row that hold another one."""
@@ -130,11 +140,22 @@ def _sparse(X, i):
     return SparseRow(X.indices[start:stop], X.data[start:stop])
 
 
-def is_sparse_type(x):
-    """What `is_sparse` says of values, of a type of Numba's."""
+def innermost(x):
+    """The type of the row in the end: an array, or a SparseRow."""
     while kind(x) in Wrapped:
         x = x.types[0]
-    return kind(x) is SparseRow
+    return x
+
+
+def is_sparse_type(x):
+    """What `is_sparse` says of values, of a type of Numba's."""
+    return kind(innermost(x)) is SparseRow
+
+
+def is_contiguous_type(*arrays):
+    """Whether rows and arrays of these types lie in memory without gaps."""
+    parts = [part for x in map(innermost, arrays) for part in (x.types if kind(x) is SparseRow else [x])]
+    return all(part.layout == "C" for part in parts)
 
 
 @compiled(**STEP)

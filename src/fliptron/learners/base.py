@@ -8,6 +8,7 @@ import os
 import sys
 import time
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from inspect import signature
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -128,16 +129,17 @@ class Learner(ABC):
 
     def learn(self, x: Any, decision: Decision, feedback: int) -> None:
         """Learn from the bit that came back for `decision` on `x`, now or much later, in any order."""
-        steps = self._dense if type(x) is ndarray and x.dtype is self._dtype and x.ndim == 1 else None
+        steps, row = self._dense if type(x) is ndarray and x.dtype is self._dtype and x.ndim == 1 else None, x
         if steps is None:
-            x, steps = self._admit(x)
+            row, steps = self._admit(x)
         try:
-            wrong = steps[1](self.state, self._n_feedback, x, decision, feedback)
+            wrong = steps[1](self.state, self._n_feedback, row, decision, feedback)
         except (TypeError, ValueError, OverflowError, SystemError):  # the last: no tuple
-            if not isinstance(decision, list | ndarray):
-                raise self._refusal(loop.NOT_NUMBERS, decision, feedback) from None
-            Learner.learn(self, x, _fill(Decision, decision), feedback)
-            return
+            with suppress(TypeError):  # of what is no series of things
+                if not isinstance(decision, tuple):
+                    Learner.learn(self, x, tuple(decision), feedback)
+                    return
+            raise self._refusal(loop.NOT_NUMBERS, decision, feedback) from None
         if wrong:
             if wrong != loop.MISFIT:
                 raise self._refusal(wrong, decision, feedback)
