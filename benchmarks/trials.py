@@ -212,13 +212,15 @@ def sums_in_memory(X, rows, W, out):
         n = stop - start
         out[:] = 0.0
         for j in range(start, start + n - n % 4, 4):
-            a, b, c, d = W[:, X.indices[j]], W[:, X.indices[j + 1]], W[:, X.indices[j + 2]], W[:, X.indices[j + 3]]
+            a, b = W[:, np.uint64(X.indices[j])], W[:, np.uint64(X.indices[j + 1])]
+            c, d = W[:, np.uint64(X.indices[j + 2])], W[:, np.uint64(X.indices[j + 3])]
             p, q, s, u = X.data[j], X.data[j + 1], X.data[j + 2], X.data[j + 3]
             for r in range(out.shape[0]):
                 out[r] += (a[r] * p + b[r] * q) + (c[r] * s + d[r] * u)
         for j in range(start + n - n % 4, stop):
+            a, p = W[:, np.uint64(X.indices[j])], X.data[j]
             for r in range(out.shape[0]):
-                out[r] += W[r, X.indices[j]] * X.data[j]
+                out[r] += a[r] * p
 
 
 @numba.njit(**LOOP)
@@ -260,7 +262,7 @@ has its turn, beside eight runs one after the other. Best of {REPEATS} turns, ma
 
 Kept: ten labels a pass, the next row asked for line by line. Not kept: four rounds at once, which help nowhere as much
 as they cost elsewhere, and change the last bits of the scores, so that the loop and single rounds would part; shared
-examples, which help only where weights are few, since weights, not examples, are what a round waits for.
+examples, which help next to nothing, since weights, not examples, are what a round waits for.
 
 | | plain, ns | not asked ahead | labels one by one | four rounds at once | 8 sharing x, by 1 | by 4 | by 16 |
 |---|---|---|---|---|---|---|---|
@@ -272,8 +274,9 @@ A·x and a rank-one step on ten symmetric matrices, microseconds, the whole matr
 |---|---|---|---|
 {chr(10).join(matrices)}
 
-A round of RCNBF on sparse rows, nanoseconds, weights label by label and feature by feature; and a pass over the scores
-with the labels' sums in memory, four features at a time, and in registers, the next row asked for:
+A round of RCNBF on sparse rows, nanoseconds, with weights label by label, one after the other, and feature by feature,
+all at once; and a pass over the scores with the labels' sums in memory, four features at a time, and in registers, the
+next row asked for:
 
 | | by label | by feature | times faster | sums in memory | in registers | times faster |
 |---|---|---|---|---|---|---|
