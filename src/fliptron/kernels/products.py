@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from numba import types
+from numba.core.errors import RequireLiteralValue
 from numba.extending import intrinsic, overload
 
 from fliptron.arrays import SparseRow
@@ -11,8 +12,6 @@ from fliptron.kernels.compiling import STEP
 from fliptron.kernels.registers import LINE, Registers, fetch
 from fliptron.kernels.rows import Followed, Wrapped, index, kind, scale, size, value
 
-LABELS = 10
-"""Labels a pass where weights lie label by label. A round is 1.3 to 1.8 times faster than with one."""
 REGISTERS = 8
 """Registers of labels a pass where they lie feature by feature. So many sums also keep the processor busy: each waits
 four steps for itself, and two steps are made at once."""
@@ -20,7 +19,7 @@ _STEP = 8  # features of an example between two requests for the next
 
 
 def products(W, r, x, out, n):
-    """out[r], …, out[r + n − 1] = w_r·x, …, w_(r+n−1)·x for a dense x and n from 1 to LABELS."""
+    """out[r], …, out[r + n − 1] = w_r·x, …, w_(r+n−1)·x for a dense x and an n known when compiling."""
     for k in range(r, r + n):
         out[k] = sum(W[k, index(x, j)] * value(x, j) for j in range(size(x)))
 
@@ -30,7 +29,7 @@ def _(W, r, x, out, n):
     return lambda W, r, x, out, n: _products(W, r, x, W.dtype.type(scale(x)), out, n)  # type: ignore[call-arg]
 
 
-@intrinsic
+@intrinsic(prefer_literal=True)
 def _products(typing, W, r, x, factor, out, n):
     """A register of sums for every label, or two, their lanes added at the end; what is left of d, number by number.
 
@@ -38,38 +37,37 @@ def _products(typing, W, r, x, factor, out, n):
     example line by line between the multiplications; asked for at once, its lines stand in the way of the weights.
     A round is 1.1 to 1.5 times faster, the larger its example the more.
     """
+    if not isinstance(n, types.IntegerLiteral):
+        raise RequireLiteralValue("n")
     signature = types.void(W, types.intp, x, factor, out, types.intp)
 
     def generate(context, builder, signature, arguments):
         on = Registers(context, builder, W.dtype)
-        weights, first, example, factor, scores, n = arguments
+        weights, first, example, factor, scores, _ = arguments
         form, example, after = _innermost(builder, x, example)
         after = None if after is None else on.array(form, after).data
         example, weights, scores = on.array(form, example).data, on.array(W, weights), on.array(out, scores).data
         d, line = builder.extract_value(weights.shape, 1), LINE * 8 // W.dtype.bitwidth
         whole = builder.and_(d, on.number(-line))
+        places = [builder.add(first, on.number(k)) for k in range(n.literal_value)]
+        labels = [builder.gep(weights.data, [builder.mul(k, d)]) for k in places]
 
-        def accumulate(totals, labels, j, count):
+        def accumulate(totals, j, count):
             v = on.load(builder.gep(example, [j]), form.dtype, count)
             for total, label in zip(totals, labels, strict=True):
                 on.multiply_add(total, on.load(builder.gep(label, [j]), W.dtype, count), v)
 
-        def write(n):
-            places = [builder.add(first, on.number(k)) for k in range(n)]
-            labels = [builder.gep(weights.data, [builder.mul(k, d)]) for k in places]
-            sums = [[on.total() for _ in labels] for _ in range(2 if n < REGISTERS else 1)]
-            with on.steps(on.number(0), whole, line) as j:
-                if after is not None:
-                    fetch(builder, builder.gep(after, [j]))
-                for k in range(line // on.lanes):
-                    accumulate(sums[k % len(sums)], labels, builder.add(j, on.number(k * on.lanes)), on.lanes)
-            totals = [on.total(on.sum_lanes(each)) for each in zip(*sums, strict=True)]
-            with on.steps(whole, d, 1) as j:
-                accumulate(totals, labels, j, 1)
-            for k, total in zip(places, totals, strict=True):
-                builder.store(builder.fmul(builder.load(total), factor), builder.gep(scores, [k]))
-
-        on.by_cases(n, LABELS, write)
+        sums = [[on.total() for _ in labels] for _ in range(2 if len(labels) < REGISTERS else 1)]
+        with on.steps(on.number(0), whole, line) as j:
+            if after is not None:
+                fetch(builder, builder.gep(after, [j]))
+            for k in range(line // on.lanes):
+                accumulate(sums[k % len(sums)], builder.add(j, on.number(k * on.lanes)), on.lanes)
+        totals = [on.total(on.sum_lanes(each)) for each in zip(*sums, strict=True)]
+        with on.steps(whole, d, 1) as j:
+            accumulate(totals, j, 1)
+        for k, total in zip(places, totals, strict=True):
+            builder.store(builder.fmul(builder.load(total), factor), builder.gep(scores, [k]))
         return context.get_dummy_value()
 
     return signature, generate
