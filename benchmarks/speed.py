@@ -322,7 +322,8 @@ def roofline(found: dict, tops: dict[str, float]) -> Figure:
     for level, style in (("L1", "-"), ("L3", "--"), ("memory", ":")):
         peak = tops["GFLOP/s, float32"]
         axes.plot(x, np.minimum(x * tops[f"GB/s, {level}"], peak), style, color="0.4", linewidth=1)
-        axes.annotate(level, (x[8], x[8] * tops[f"GB/s, {level}"] * 0.8), fontsize=8, color="0.3")
+        side = 1.15 if level == "L1" else 0.8  # the caches may lie close
+        axes.annotate(level, (x[8], x[8] * tops[f"GB/s, {level}"] * side), fontsize=8, color="0.3")
     axes.axhline(tops["GFLOP/s, float64"], color="0.75", linewidth=1)
     axes.annotate("float64 peak", (4, tops["GFLOP/s, float64"] * 1.06), fontsize=8, color="0.4")
     axes.annotate("float32 peak", (4, tops["GFLOP/s, float32"] * 1.06), fontsize=8, color="0.4")

@@ -262,7 +262,8 @@ has its turn, beside eight runs one after the other. Best of {REPEATS} turns, ma
 
 Kept: ten labels a pass, the next row asked for line by line. Not kept: four rounds at once, which help nowhere as much
 as they cost elsewhere, and change the last bits of the scores, so that the loop and single rounds would part; shared
-examples, which help next to nothing, since weights, not examples, are what a round waits for.
+examples, which help only where weights are few and short (A with bytes, up to 1.3 times), since weights, not examples,
+are what a round waits for.
 
 | | plain, ns | not asked ahead | labels one by one | four rounds at once | 8 sharing x, by 1 | by 4 | by 16 |
 |---|---|---|---|---|---|---|---|
