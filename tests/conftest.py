@@ -36,7 +36,7 @@ LEARNERS = {
     "BPA-I": partial(BPA, gamma=0.3, variant="PA-I", aggressiveness=0.1, correct_margin=0.0),
     "BPA-II": partial(BPA, gamma=0.3, variant="PA-II", aggressiveness=0.1),
     "SOBA": partial(SOBA, gamma=0.3),
-    "SOBA-full": partial(SOBA, gamma=0.3, diagonal=False),
+    "SOBA-full": partial(SOBA, gamma=0.3, form="full"),
     "Confidit": Confidit,
     "RCINE": partial(RCINE, gamma=0.3, refresh=300),
     "RidgeRegression": partial(RidgeRegression, regularization=1.0, gamma=Exploration(1.0, power=1 / 3, cap=0.5)),

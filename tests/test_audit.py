@@ -5,31 +5,27 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fliptron import LeastMeanSquares, RidgeRegression, audit, simulate
+from fliptron import LeastMeanSquares, RidgeRegression, Rounds, audit, simulate
 
 
 class TestAudit:
     def test_with_margins_and_with_examples(self, digits):
         learner = LeastMeanSquares(n_classes=10, n_features=64, gamma=0.1, seed=1)
         log = simulate(learner, digits, rates=(0.2, 0.4), rounds=100_000, seed=1, log=True).log
-        from fliptron.logs import Log
-
         truth = np.mean(log.label == digits.y[log.row])
         kept = {name: getattr(log, name) for name in ("label", "greedy", "probability", "bit")}
-        for each in (log, Log(**kept, margin=None, X=16.0 * digits.X[log.row])):
+        for each in (log, Rounds(**kept, X=16.0 * digits.X[log.row])):
             found = audit(each)
             assert found.rates == pytest.approx((0.2, 0.4), abs=0.02)
             low, high = found.intervals["accuracy"]
             assert low <= truth <= high
 
     def test_how_examples_lie_in_memory_does_not_matter(self, digits):
-        from fliptron.logs import Log
-
         learner = LeastMeanSquares(n_classes=10, n_features=64, gamma=0.1, seed=1)
         log = simulate(learner, digits, rates=(0.2, 0.4), rounds=5000, seed=1, log=True).log
         kept = {name: getattr(log, name) for name in ("label", "greedy", "probability", "bit")}
         X = digits.X[log.row]
-        one, other = (audit(Log(**kept, margin=None, X=each)) for each in (X, np.asfortranarray(X)))
+        one, other = (audit(Rounds(**kept, X=each)) for each in (X, np.asfortranarray(X)))
         assert one.rates == other.rates
 
     def test_replay_learns_what_play_learnt(self, digits):

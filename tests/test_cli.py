@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from fliptron.cli import main
+from fliptron.cli.group import commands as main
 
 QUICK = ["--rounds", "2e3", "--seeds", "3", "--learner", "RCNBF", "--learner", "ridgeregression"]
 
@@ -33,6 +33,7 @@ class TestRun:
             "errors.png",
             "errors.svg",
             "report.html",
+            "results",
         }
         assert (tmp_path / "errors.png").read_bytes().startswith(b"\x89PNG")
 
@@ -140,7 +141,7 @@ class TestRefusals:
             (["--jobs", "-2"], "jobs is -2"),
             (["--jobs", "0"], "jobs is 0"),
             (["--rounds", "1e30"], "rounds is 1000000000000000019884624838656"),
-            (["--seeds", "1e30"], "seeds is 1000001"),
+            (["--seeds", "1e30"], "seeds is 1000000000000000019884624838656"),
             (["--dataset", "nope"], "nope is not a data set"),
             (["--dataset", "nope.csv"], "nope.csv does not exist"),
             (["--learner", "Perceptronn"], "'Perceptronn' is not one of"),

@@ -15,7 +15,8 @@ import scipy.sparse as sp
 
 from fliptron import Dataset, InputError, load
 from fliptron.arrays import Csr
-from fliptron.datasets import REGISTRY, files, registry, synthetic
+from fliptron.datasets import files, registry, synthetic
+from fliptron.datasets.registry import REGISTRY
 
 
 @pytest.mark.parametrize("name", ["digits", "iris", "synsep", "synnonsep"])
@@ -152,7 +153,7 @@ class TestOwnFiles:
             ("a.csv", "1,2,0\n1,3,0\n", "has 1 class; at least 2"),
             ("a.csv", "5\n6\n", "line 1 has 1 values; at least 2"),
             ("a.csv", "1,2,0\n3,4,\n", "line 2 has no label"),
-            ("a.csv", "1,1e200,0\n3,4,1\n", "at most 1e\\+150 in size"),
+            ("a.csv", "1,1e999,0\n3,4,1\n", "X holds inf at row 0, column 1; finite values are expected"),
             ("a.libsvm", "nan 1:1\n2 1:1\n", "y holds nan"),
             ("a.libsvm", "", "the file is empty"),
             ("a.libsvm", "one two three\n", "cannot be read"),
@@ -300,7 +301,7 @@ def test_a_data_set_cannot_be_changed_behind_the_engine():
     np.testing.assert_array_equal(data.y, [0, 1, 2])
     with pytest.raises(ValueError, match="read-only"):
         data.y[0] = 10**8
-    with pytest.raises(InputError, match="label 100000001 is out of range"):
+    with pytest.raises(TypeError):
         dataclasses.replace(data, y=data.y + 10**8 + 1)
 
 

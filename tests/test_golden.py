@@ -11,14 +11,16 @@ from pathlib import Path
 import pytest
 
 import fliptron
-from fliptron.experiments.roster import ROSTER, build
+from fliptron.experiments.roster import ROSTER, build, effective, settings
 
 GOLDEN = Path(__file__).with_name("golden.json")
 
 
 def trace(name):
     digits = fliptron.load("digits")
-    learner = build(name, digits, rates=(0.2, 0.4), seed=1, gamma=0.2)
+    gamma = {"gamma": 0.2} if "gamma" in settings(name) else {}
+    params = effective(name, "digits", rates=(0.2, 0.4), dtype="float64", **gamma)
+    learner = build(name, digits, seed=1, **params)
     run = fliptron.simulate(learner, digits, rates=(0.2, 0.4), rounds=3000 if name != "SOBA-full" else 500, seed=2)
     return {
         "mistakes": run.mistakes.tolist(),

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from fliptron import InputError, LeastMeanSquares, read_log, simulate, write_log
-from fliptron.cli import main
+from fliptron import InputError, LeastMeanSquares, Rounds, read_log, simulate, write_log
+from fliptron.cli.group import commands as main
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ def test_a_missing_log_is_refused(tmp_path):
         write_log(tmp_path / "no" / "a.csv", EMPTY)
 
 
-EMPTY = type("Empty", (), {name: np.zeros(1) for name in ("row", "label", "greedy", "probability", "bit", "margin")})()
+EMPTY = Rounds(**{name: np.zeros(1) for name in ("row", "label", "greedy", "probability", "bit", "margin")})
 
 
 class TestEstimate:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from fliptron import RCINE, Banditron, InputError, simulate
-from fliptron.noise import Window
+from fliptron.rounds import Rounds
 from made_up import plateaus, rounds
 
 
@@ -29,7 +30,7 @@ class TestNREst:
         u = random.random(n)
         bit = np.where(right, u >= rates[1], u < rates[0])
         fixed = {"greedy": label, "probability": np.full(n, 0.5), "margin": np.zeros(n)}
-        return Window.of(n_classes=3, label=label, bit=bit, X=X, **fixed)
+        return Rounds.of(n_classes=3, label=label, bit=bit, X=X, **fixed)
 
     @staticmethod
     def nrest(**settings):
@@ -72,7 +73,7 @@ class TestNREst:
         found = []
         for size in (1.0, 10.0):
             estimator = self.nrest(epochs=2)
-            estimator.absorb(Window(*window.columns(), size * window.X))
+            estimator.absorb(replace(window, X=size * window.X))
             found.append(estimator.estimate().rates)
         assert found[0] == pytest.approx(found[1], abs=1e-5)
         labels = np.array([0, 2])
@@ -88,13 +89,13 @@ class TestNREst:
 
     def test_bad_rows_are_refused(self):
         window = self.window(2000, wrong=0.5)
-        columns = dict(zip(("label", "greedy", "probability", "bit", "best", "margin"), window.columns(), strict=True))
+        columns = {name: column for name, column in window.columns().items() if name != "X"}
         X = np.array(window.X)
         X[3, 1] = np.nan
         with pytest.raises(InputError, match="nan at row 3, column 1"):
-            Window.of(n_classes=3, X=X, **columns)
+            Rounds.of(n_classes=3, X=X, **columns)
         with pytest.raises(InputError, match=r"\[10, 2000\] rounds"):
-            Window.of(n_classes=3, X=np.ones((10, 3)), **columns)
+            Rounds.of(n_classes=3, X=np.ones((10, 3)), **columns)
 
     def test_the_same_seed_gives_the_same_rates(self):
         found = []

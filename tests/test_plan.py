@@ -24,7 +24,7 @@ seeds = [7]
 order = "shuffle"
 [grid.learners.SOBA]
 gamma = 0.1
-diagonal = true
+form = "diagonal"
 """
 
 
@@ -37,7 +37,7 @@ def written(tmp_path, text):
 def test_a_plan_is_every_combination(tmp_path):
     specs = read_plan(written(tmp_path, GOOD))
     assert len(specs) == 2 * 2 * 3 * 3 + 1
-    assert specs[-1] == Spec("digits", (0.2, 0.4), "SOBA", 1000, 7, {"gamma": 0.1, "diagonal": True}, "shuffle")
+    assert specs[-1] == Spec("digits", (0.2, 0.4), "SOBA", 1000, 7, {"gamma": 0.1, "form": "diagonal"}, "shuffle")
     assert len({spec.id for spec in specs}) == len(specs)
 
 
@@ -68,7 +68,7 @@ def test_an_id_depends_on_all_that_decides_the_numbers_and_nothing_else():
         ("seeds = 3", "seeds = 0", 5, "a number of seeds or a list of them is expected"),
         ("seeds = 3", "seeds = [-1]", 5, "a number of seeds or a list of them is expected"),
         ("gamma = [0.1, 0.2]", "gamma = []", 6, "field 'learners.RCNBF.gamma': [] will not do"),
-        ("diagonal = true", 'diagonal = "no"', 17, "true or false is expected"),
+        ('form = "diagonal"', 'form = "half"', 17, "'diagonal' or 'full' is expected"),
         ("seeds = 3", 'seeds = ["a"]', 5, "a number of seeds or a list of them is expected"),
         ('["digits", "iris"]', '["digit"]', 2, "'digit' is neither a data set"),
         ('["digits", "iris"]', '"digits"', 2, "a list of names is expected"),

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from fliptron import InputError, Plateaus
-from fliptron.noise import Estimate, Window
+from fliptron.noise.estimate import Estimate
+from fliptron.rounds import Rounds
 from fliptron.noise.estimate import BETA_FLOOR, possible
 from fliptron.rounds import Rates
 from made_up import K, glue, plateaus, rounds, smooth
@@ -166,7 +167,7 @@ class TestPlateaus:
     @pytest.mark.parametrize(
         ("change", "words"),
         [
-            ({"probability": np.zeros(100)}, "probability is 0 in round 0; above 0 and at most 1"),
+            ({"probability": np.zeros(100)}, "probability is 0 in round 0; at least 1e-30 and at most 1"),
             ({"probability": np.full(100, 1.5)}, "probability is 1.5"),
             ({"bit": np.full(100, 2)}, "bit is 2 in round 0; 0 or 1"),
             ({"bit": np.full(100, np.nan)}, "bit is nan in round 0; finite"),
@@ -211,7 +212,7 @@ class TestTrueAccuracy:
             columns, truth = rounds(100_000, seed=seed)
             found = plateaus(columns)
             other = np.where(np.random.default_rng(seed).random(100_000) < 0.5, truth, (truth + 1) % K)
-            log = Window.of(n_classes=K, **columns)
+            log = Rounds.of(n_classes=K, **columns)
             value, (low, high) = found.policy_accuracy(log, other)
             covered += low <= np.mean(other == truth) <= high
             assert abs(value - 0.5) < 0.3
@@ -220,14 +221,14 @@ class TestTrueAccuracy:
     def test_a_random_policy_is_right_one_time_in_k(self):
         columns, _ = rounds(100_000)
         value, (low, high) = plateaus(columns).policy_accuracy(
-            Window.of(n_classes=K, **columns), np.full(100_000, 1 / K)
+            Rounds.of(n_classes=K, **columns), np.full(100_000, 1 / K)
         )
         assert low < 1 / K < high
         assert value == pytest.approx(1 / K, abs=0.05)
 
     def test_bad_choices_are_refused(self):
         columns, _ = rounds(1000)
-        log = Window.of(n_classes=K, **columns)
+        log = Rounds.of(n_classes=K, **columns)
         found = plateaus(rounds(100_000)[0])
         with pytest.raises(InputError, match="one entry for each of 1000 rounds"):
             found.policy_accuracy(log, np.zeros(10, int))
@@ -240,7 +241,7 @@ class TestTrueAccuracy:
     def test_one_matching_round_says_little(self):
         columns, _ = rounds(100_000)
         first = {name: column[:1] for name, column in columns.items()}
-        _, (low, high) = plateaus(columns).policy_accuracy(Window.of(n_classes=K, **first), first["label"])
+        _, (low, high) = plateaus(columns).policy_accuracy(Rounds.of(n_classes=K, **first), first["label"])
         assert high - low > 0.5
 
 

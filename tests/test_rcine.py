@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fliptron import RCINE, RCNBF, InputError, simulate
-from fliptron.noise import Estimate
+from fliptron.noise.estimate import Estimate
 from fliptron.rounds import Rates
 
 
@@ -40,7 +40,7 @@ class TestRCINE:
             seen = cleared = 0
 
             def absorb(self, window):
-                self.seen += window.rounds
+                self.seen += len(window)
                 assert window.X.shape == (1000, 64)
 
             def estimate(self):
@@ -87,7 +87,7 @@ class TestRCINE:
         trace = simulate(learner, digits, rates=(0.2, 0.4), rounds=3 * refresh)
         assert [at for at, _ in trace.estimates] == [refresh, 2 * refresh, 3 * refresh]
         assert trace.estimates[-1][1].details["rounds"] == 3 * refresh
-        assert learner.state.columns.shape[0] > 2400
+        assert learner.state.label.shape[0] > 2400
         again = simulate(learner, digits, rates=(0.2, 0.4), rounds=refresh)
         assert [at for at, _ in again.estimates] == [4 * refresh]
 

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from fliptron.cli import main
+from fliptron.cli.group import commands as main
 from fliptron.experiments import paper
 
 
@@ -102,7 +102,7 @@ def test_the_honest_choice_sees_only_bits():
 def test_unknown_parts_are_refused(tmp_path):
     result = CliRunner().invoke(main, ["reproduce", "--only", "fig9", "--out", str(tmp_path)])
     assert result.exit_code == 2
-    assert "--only names 'fig9'" in result.output
+    assert "'fig9' is not a part of the paper; some of fig2" in result.output
 
 
 def test_a_scale_of_many_hours_asks_first(tmp_path, monkeypatch):

@@ -13,7 +13,7 @@ import pytest
 
 from fliptron import InputError
 from fliptron.experiments.plan import grid
-from fliptron.experiments.runner import play
+from fliptron.experiments.runner import Watch, play
 from fliptron.results import Results
 
 SPECS = grid(
@@ -49,7 +49,10 @@ def test_every_run_is_there_once_with_its_numbers(serial):
     runs = serial.load()
     assert sorted(runs.id) == sorted(spec.id for spec in SPECS)
     assert runs.error.between(0, 1).all()
-    assert json.loads(runs[runs.learner == "Fliptron"].params.iloc[0]) == {"half_life": 2000}
+    assert json.loads(runs[runs.learner == "Fliptron"].params.iloc[0])["half_life"] == 2000
+    assert serial.sql("SELECT DISTINCT params->>'gamma' AS gamma FROM runs WHERE learner = 'RCINE'").gamma.tolist() == [
+        "0.2"
+    ]
     curves = serial.sql("SELECT id, max(rounds) AS last, arg_max(error, rounds) AS error FROM curves GROUP BY id")
     assert (curves["last"] == 1500).all()
     merged = curves.merge(runs, on="id", suffixes=("_curve", ""))
@@ -64,8 +67,13 @@ def test_threads_give_the_same_numbers(serial, tmp_path):
 
 def test_what_is_there_is_not_played_again_and_the_rest_is(serial, tmp_path):
     results, played = Results(tmp_path), []
+
+    class Listening(Watch):
+        def finished(self, runs):
+            played.extend(run.id for run in runs)
+
     play(SPECS[:7], results)
-    play(SPECS, results, watch=lambda rows: played.extend(row["id"] for row in rows))
+    play(SPECS, results, watch=Listening())
     assert sorted(played) == sorted(spec.id for spec in SPECS[7:])
     assert numbers(results).equals(numbers(serial))
 
@@ -88,11 +96,12 @@ def test_a_failed_run_is_on_record_and_is_tried_again(tmp_path):
 def test_an_interrupt_keeps_what_had_finished(tmp_path):
     results = Results(tmp_path)
 
-    def interrupt(rows):
-        raise KeyboardInterrupt
+    class Impatient(Watch):
+        def finished(self, runs):
+            raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        play(SPECS, results, jobs=1, watch=interrupt)
+        play(SPECS, results, jobs=1, watch=Impatient())
     assert 0 < len(results.load()) < len(SPECS)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fliptron import Banditron, Dataset, Decision, FlipChannel, InputError, RidgeRegression, Stream, simulate
-from fliptron.simulate import log_spaced
+from fliptron.simulation import log_spaced
 
 
 def banditron(seed=0):
@@ -127,7 +127,7 @@ class TestStream:
             assert np.abs(counts - 1000).max() < 6 * np.sqrt(1000)
 
     def test_an_unknown_order_is_refused(self):
-        with pytest.raises(InputError, match="order is 'random'; one of resample, shuffle, file"):
+        with pytest.raises(InputError, match="order is 'random'; 'resample', 'shuffle' or 'file' is expected"):
             Stream(3, order="random")
 
 

@@ -1,13 +1,18 @@
-"""The one gate for input: what enters is finite, contiguous and of the right shape, or is refused."""
+"""The one gate for examples: what enters is finite, of a bounded length, contiguous and of the right shape, or is refused.
+
+An example is dense or sparse, floats or bytes with one scale per row. Each array passes once, where it comes in; what
+lies behind the gate is closed to writing and trusted by compiled code.
+"""
 
 from __future__ import annotations
 
-import numbers
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
+
+from fliptron.refusals import InputError, one_of
 
 Array = npt.NDArray[Any]
 
@@ -36,7 +41,7 @@ class ScaledRow(NamedTuple):
 
 
 class Scaled(NamedTuple):
-    """Examples as bytes, dense or CSR, with one scale a row: images and counts in an eighth of the memory."""
+    """Examples as bytes, dense or CSR, with one scale per row: images and counts in an eighth of the memory."""
 
     rows: Array | Csr
     scale: Array
@@ -45,71 +50,71 @@ class Scaled(NamedTuple):
 Row = Array | SparseRow
 Matrix = Array | Csr | Scaled
 
-_FLOATS = {name: np.dtype(name) for name in ("float64", "float32")}
+FLOATS = {name: np.dtype(name) for name in ("float64", "float32")}
+LONGEST = {8: 1e30, 4: 1e9}
+"""The longest example, ‖x‖, by the bytes of a weight. Everything a learner keeps then stays a number: its largest terms
+are fourth powers of x times a count of rounds (`LeastMeanSquares`), or x over the least probability times that count."""
+SHORTEST = 1e-30
+"""An example shorter than this counts as zero where an update divides by its length."""
+
 _LINE = 64
-LARGEST = 1e150
-"""The largest size of a value: its square, summed over features, is still a number."""
-
-
-class InputError(ValueError):
-    """Input that is not allowed; the message names the value and what is."""
+_CHUNK = 2**22  # values looked at in one go, so that a check takes no memory of its own
 
 
 def as_float(dtype: Any) -> np.dtype[Any]:
     """A precision by its name."""
-    if not isinstance(dtype, str) or dtype not in _FLOATS:
-        raise InputError(f"dtype is {dtype!r}; 'float64' or 'float32' is expected")
-    return _FLOATS[dtype]
+    return FLOATS[one_of("dtype", dtype, FLOATS)]
 
 
 def as_row(x: Any, n_features: int, dtype: Any = np.float64) -> Row:
-    """One example as the kernels read it. Finiteness is checked there, in the same pass."""
-    sparse = sp.issparse(x)
+    """One example as the kernels read it."""
+    sparse = _is_scipy(x)
     row = x if sparse else _as_floats(x, "x", dtype)
     shape = row.shape[1:] if sparse and row.ndim == 2 and row.shape[0] == 1 else row.shape
     if len(shape) != 1:
         raise InputError(f"x has shape {shape}; one example of {n_features} numbers is expected")
     _check_width(shape[0], n_features)
-    if not sparse:
-        return row
-    matrix = as_csr(row.reshape(1, -1), dtype)
-    return SparseRow(matrix.indices, matrix.data)
+    if sparse:
+        matrix = as_csr(row, dtype)
+        row = SparseRow(matrix.indices, matrix.data)
+    values = row.values if sparse else row
+    _check_lengths(lengths(values[None]), dtype, "x", values[None])
+    return row  # type: ignore[no-any-return]
 
 
-def as_matrix(X: Any, n_features: int | None = None, dtype: Any = np.float64) -> Array | Csr:
-    """Many examples, dense or CSR, every value finite."""
-    if isinstance(X, Scaled):
-        X = _unscaled(X)
-    if isinstance(X, Csr):
-        X = sp.csr_array((X.data, X.indices, X.indptr), shape=(X.indptr.shape[0] - 1, X.width))
-    X = X if sp.issparse(X) else _as_floats(X, "X", dtype)
-    shape = X.shape
-    if len(shape) != 2 or shape[1] == 0:
-        raise InputError(f"X has shape {shape}; rows by features is expected, with at least one feature")
+def as_matrix(X: Any, n_features: int | None = None, dtype: Any = np.float64, *, bounded: bool = True) -> Array | Csr:
+    """Many examples, dense or CSR, every value finite and, where they are `bounded`, no row too long."""
+    X = X if _is_scipy(X) else _as_floats(X, "X", dtype)
+    if X.ndim != 2 or X.shape[1] == 0:
+        raise InputError(f"X has shape {X.shape}; rows by features is expected, with at least one feature")
     if n_features is not None:
-        _check_width(shape[1], n_features)
-    matrix = as_csr(X, dtype) if sp.issparse(X) else X
-    values = matrix.data if isinstance(matrix, Csr) else matrix
-    if not (np.abs(values) <= min(LARGEST, float(np.finfo(dtype).max))).all():
-        raise InputError(f"X holds {_first_too_large(X)}; every value must be finite and at most {LARGEST:g} in size")
-    return matrix
-
-
-def count_rows(matrix: Matrix) -> int:
-    """How many examples a matrix from this gate holds."""
-    if isinstance(matrix, Scaled):
-        return count_rows(matrix.rows)
-    return matrix.indptr.shape[0] - 1 if isinstance(matrix, Csr) else int(matrix.shape[0])
+        _check_width(X.shape[1], n_features)
+    matrix = as_csr(X, dtype) if _is_scipy(X) else X
+    if bounded or not np.isfinite(matrix.data if isinstance(matrix, Csr) else matrix).all():
+        _check_lengths(lengths(matrix), dtype, "X", matrix)
+    return matrix  # type: ignore[no-any-return]
 
 
 def as_csr(X: Any, dtype: Any = np.float64) -> Csr:
-    """A SciPy sparse matrix as the kernels read it: sorted, no duplicates, int32 indices."""
+    """A SciPy sparse array as the kernels read it: sorted, no duplicates, int32 indices.
+
+    SciPy's own conversions trust the indices they are given, and write where those point: they are checked before.
+    """
+    import scipy.sparse as sp  # noqa: PLC0415  # whoever brings a sparse array has it loaded
+
     if np.dtype(X.dtype).kind not in "biuf":
         raise InputError(f"a sparse matrix of {X.dtype} is not allowed; real numbers are expected")
     try:
-        matrix = sp.csr_array(X, dtype=dtype, copy=True)
+        if hasattr(X, "check_format"):
+            X.check_format(full_check=True)
+        else:
+            X = X.tocoo()
+            for places, size in zip(X.coords, X.shape, strict=True):
+                if places.size and not 0 <= places.min() <= places.max() < size:
+                    raise ValueError(f"an index lies outside 0 to {size - 1}")
+        matrix = sp.csr_array(X.reshape(1, -1) if X.ndim == 1 else X, dtype=dtype, copy=True)
         matrix.check_format(full_check=True)
-    except ValueError as error:
+    except (ValueError, IndexError, TypeError) as error:
         raise InputError(f"the sparse matrix is not well formed ({error})") from None
     if matrix.shape[1] > np.iinfo(np.int32).max:
         raise InputError(f"X has {matrix.shape[1]} features; at most {np.iinfo(np.int32).max} are allowed")
@@ -122,84 +127,86 @@ def as_csr(X: Any, dtype: Any = np.float64) -> Csr:
     )
 
 
+def gate(X: Any, dtype: str, *, unit_norm: bool) -> tuple[Matrix, float]:
+    """Examples in the form asked for (float64, float32, or uint8 with one scale per row), and the longest one's length.
+
+    The result is a copy of its own, aligned and closed to writing.
+    """
+    one_of("dtype", dtype, (*FLOATS, "uint8"))
+    if dtype == "uint8":
+        return _gate_bytes(X, unit_norm=unit_norm)
+    matrix = as_matrix(X, bounded=not unit_norm)  # what will be scaled may be of any size
+    if unit_norm:
+        matrix = to_unit_norm(matrix)
+    elif dtype == "float32":
+        _check_lengths(lengths(matrix), np.float32, "X", matrix)
+    longest = float(lengths(matrix).max(initial=0.0))
+    values = (matrix.data if isinstance(matrix, Csr) else matrix).astype(FLOATS[dtype], copy=False)
+    return _closed(matrix._replace(data=values) if isinstance(matrix, Csr) else values), longest
+
+
+def _gate_bytes(X: Any, *, unit_norm: bool) -> tuple[Scaled, float]:
+    sparse = _is_scipy(X)
+    X = X if sparse else _as_array(X, "X")
+    if X.ndim != 2 or X.shape[1] == 0:
+        raise InputError(f"X has shape {X.shape}; rows by features is expected, with at least one feature")
+    values = as_csr(X, np.float64 if X.dtype.kind == "f" else X.dtype) if sparse else X
+    numbers = values.data if isinstance(values, Csr) else values
+    for part in _parts(numbers):
+        odd = part[(part < 0) | (part > 255) | (part != np.floor(part))]
+        if odd.size:
+            raise InputError(f"dtype is 'uint8', but X holds {odd[0]:g}; whole numbers from 0 to 255 are expected")
+    small = numbers.astype(np.uint8)
+    rows = _closed(values._replace(data=small) if isinstance(values, Csr) else small)
+    long = lengths(rows)
+    scale = (1.0 / _nonzero(long)).astype(np.float32) if unit_norm else np.ones(long.size, np.float32)
+    scale.flags.writeable = False
+    return Scaled(rows, scale), 1.0 if unit_norm else float(long.max(initial=0.0))
+
+
+def count_rows(matrix: Matrix) -> int:
+    """How many examples a matrix from this gate holds."""
+    if isinstance(matrix, Scaled):
+        return count_rows(matrix.rows)
+    return matrix.indptr.shape[0] - 1 if isinstance(matrix, Csr) else int(matrix.shape[0])
+
+
 def is_sparse(x: Any) -> bool:
     """Whether a row or matrix from this gate stores only what is not zero."""
     inner = x.row if isinstance(x, ScaledRow) else x.rows if isinstance(x, Scaled) else x
     return isinstance(inner, SparseRow | Csr)
 
 
-def as_dtype(matrix: Array | Csr, dtype: str, *, unit_norm: bool) -> Matrix:
-    """A float64 matrix in the form asked for: float64, float32, or uint8 with one scale a row."""
-    if not isinstance(dtype, str) or dtype not in (*_FLOATS, "uint8"):
-        raise InputError(f"dtype is {dtype!r}; 'float64', 'float32' or 'uint8' is expected")
-    values = matrix.data if isinstance(matrix, Csr) else matrix
-    if dtype == "uint8":
-        odd = values[(values < 0) | (values > 255) | (values != np.floor(values))]
-        if odd.size:
-            raise InputError(f"dtype is 'uint8', but X holds {odd[0]:g}; whole numbers from 0 to 255 are expected")
-        lengths = _lengths(matrix) if unit_norm else np.ones(count_rows(matrix))
-        small = matrix._replace(data=values.astype(np.uint8)) if isinstance(matrix, Csr) else values.astype(np.uint8)
-        return Scaled(small, (1.0 / _nonzero(lengths)).astype(np.float32))
-    precision, most = as_float(dtype), float(np.finfo(dtype).max)
-    if not unit_norm and (np.abs(values) > most).any():
-        raise InputError(f"X holds {values[np.abs(values) > most][0]:g}; {dtype} holds at most {most:.3g} in size")
-    matrix = to_unit_norm(matrix) if unit_norm else matrix
-    if isinstance(matrix, Csr):
-        return matrix._replace(data=matrix.data.astype(precision, copy=False))
-    return matrix.astype(precision, copy=False)
-
-
-def checked(matrix: Matrix, n_features: int) -> Matrix:
-    """A copy of what compiled code is to trust, looked at once more and closed to writing."""
-    if isinstance(matrix, Scaled):
-        rows = as_dtype(as_matrix(matrix.rows, n_features), "uint8", unit_norm=False).rows  # type: ignore[union-attr]
-        scale = np.array(matrix.scale, dtype=np.float32)
-        if scale.shape != (count_rows(rows),) or not np.isfinite(scale).all():
-            raise InputError(f"the scales have shape {scale.shape}; a finite one for each row is expected")
-        scale.flags.writeable = False
-        return Scaled(_closed(rows), scale)
-    values = matrix.data if isinstance(matrix, Csr) else np.asarray(matrix)
-    precision = np.float32 if values.dtype == np.float32 else np.float64
-    return _closed(as_matrix(matrix, n_features, precision))
-
-
-def _closed(matrix: Array | Csr) -> Array | Csr:
-    copies = [aligned(array) for array in (matrix[:3] if isinstance(matrix, Csr) else (matrix,))]
-    for array in copies:
-        array.flags.writeable = False
-    return Csr(copies[0], copies[1], copies[2], matrix.width) if isinstance(matrix, Csr) else copies[0]
-
-
-def _unscaled(X: Scaled) -> Array | Csr:
-    """Bytes and scales as floats."""
-    if isinstance(X.rows, Csr):
-        return X.rows._replace(data=X.rows.data * np.repeat(X.scale, np.diff(X.rows.indptr)))
-    return np.asarray(X.rows * X.scale[:, None])
-
-
-def _lengths(matrix: Array | Csr) -> Array:
-    if not isinstance(matrix, Csr):
-        return np.asarray(np.linalg.norm(matrix, axis=1))
-    rows = np.repeat(np.arange(count_rows(matrix)), np.diff(matrix.indptr))
-    return np.sqrt(np.bincount(rows, matrix.data**2, minlength=count_rows(matrix)))
+def lengths(matrix: Array | Csr) -> Array:
+    """‖x‖ of every row; infinite where a value is not finite or its square is not."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if isinstance(matrix, Csr):
+            rows = np.repeat(np.arange(count_rows(matrix)), np.diff(matrix.indptr))
+            squares = np.bincount(rows, np.square(matrix.data, dtype=np.float64), minlength=count_rows(matrix))
+            found = np.sqrt(squares)
+        else:
+            parts = [np.sqrt(np.einsum("ij,ij->i", part, part)) for part in _parts(matrix)]
+            found = np.concatenate(parts) if parts else np.empty(0)
+    return np.where(np.isnan(found), np.inf, found)
 
 
 def to_unit_norm(matrix: Array | Csr) -> Array | Csr:
     """Rows scaled to length 1, by their largest value first, so that no square is lost or overflows."""
     if not isinstance(matrix, Csr):
-        matrix = matrix / _nonzero(np.abs(matrix).max(axis=1, keepdims=True))
-        return np.asarray(matrix / _nonzero(np.linalg.norm(matrix, axis=1, keepdims=True)))
-    lengths = np.diff(matrix.indptr)
-    rows = np.repeat(np.arange(lengths.size), lengths)
-    largest = np.zeros(lengths.size)
+        unit = np.empty(matrix.shape)
+        step = max(_CHUNK // matrix.shape[1], 1)
+        for start in range(0, matrix.shape[0], step):
+            part, out = matrix[start : start + step], unit[start : start + step]
+            np.divide(part, _nonzero(np.abs(part).max(axis=1, keepdims=True)), out=out)
+            out /= _nonzero(np.linalg.norm(out, axis=1, keepdims=True))
+        return unit
+    sizes = np.diff(matrix.indptr)
+    rows = np.repeat(np.arange(sizes.size), sizes)
+    largest = np.zeros(sizes.size)
     np.maximum.at(largest, rows, np.abs(matrix.data))
     values = matrix.data / _nonzero(largest)[rows]
-    norms = np.sqrt(np.bincount(rows, values**2, minlength=lengths.size))
+    norms = np.sqrt(np.bincount(rows, values**2, minlength=sizes.size))
     return matrix._replace(data=values / _nonzero(norms)[rows])
-
-
-def _nonzero(sizes: Array) -> Array:
-    return np.where(sizes > 0.0, sizes, 1.0)
 
 
 def aligned(array: Array) -> Array:
@@ -217,47 +224,76 @@ def feature_major(array: Array) -> Array:
 
 
 def as_labels(y: Any, n_rows: int, n_classes: int) -> Array:
-    """True labels, whole numbers from 0 to K − 1, one a row."""
+    """True labels, whole numbers from 0 to K − 1, one per row, closed to writing."""
     labels = np.asarray(y)
     if labels.shape != (n_rows,):
         raise InputError(f"y has shape {labels.shape}; one label for each of the {n_rows} rows is expected")
     if labels.dtype.kind not in "iu" and not (labels.dtype.kind == "f" and (labels == np.floor(labels)).all()):
         raise InputError(f"labels of type {labels.dtype} are not allowed; whole numbers are expected")
-    labels = np.ascontiguousarray(labels, dtype=np.int64)
+    labels = np.array(labels, dtype=np.int64, order="C")
     bad = labels[(labels < 0) | (labels >= n_classes)]
     if bad.size:
         raise InputError(f"label {bad[0]} is out of range; labels run from 0 to {n_classes - 1}")
+    labels.flags.writeable = False
     return labels
 
 
-def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
-    """A whole number within bounds."""
-    allowed = f"a whole number of at least {least}" + ("" if most is None else f" and at most {most}")
-    fits = isinstance(value, numbers.Integral) or (isinstance(value, numbers.Real) and float(value).is_integer())
-    if isinstance(value, bool) or not fits:
-        raise InputError(f"{name} is {value!r}; {allowed} is expected")
-    number = int(value)
-    if number < least or (most is not None and number > most):
-        raise InputError(f"{name} is {value}; {allowed} is expected")
-    return number
+def _closed(matrix: Array | Csr) -> Array | Csr:
+    copies = [aligned(array) for array in (matrix[:3] if isinstance(matrix, Csr) else (matrix,))]
+    for array in copies:
+        array.flags.writeable = False
+    return Csr(copies[0], copies[1], copies[2], matrix.width) if isinstance(matrix, Csr) else copies[0]
 
 
-def real(name: str, value: Any, least: float, most: float = np.inf, *, open_below: bool = False) -> float:
-    """A finite real number within bounds."""
-    kind = "above" if open_below else "of at least"
-    allowed = f"a number {kind} {least:g}" + ("" if most == np.inf else f" and at most {most:g}")
-    try:
-        number = float(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else np.nan
-    except OverflowError:
-        number = np.inf
-    if not np.isfinite(number):
-        raise InputError(f"{name} is {value!r}; {allowed} is expected")
-    if number < least or number > most or (open_below and number == least):
-        raise InputError(f"{name} is {value}; {allowed} is expected")
-    return number
+def _parts(array: Array) -> Iterator[Array]:
+    """An array as floats, a few rows at a time."""
+    step = max(_CHUNK // max(array[:1].size, 1), 1)
+    for start in range(0, array.shape[0], step):
+        yield array[start : start + step].astype(np.float64, copy=False)
+
+
+def _nonzero(sizes: Array) -> Array:
+    return np.where(sizes > 0.0, sizes, 1.0)
+
+
+def _check_lengths(found: Array, dtype: Any, name: str, matrix: Array | Csr) -> None:
+    most = LONGEST[np.dtype(dtype).itemsize]
+    if (found <= most).all():
+        return
+    at = int(np.argmin(found <= most))
+    if isinstance(matrix, Csr):
+        part = slice(*matrix.indptr[at : at + 2])
+        values, columns = matrix.data[part], matrix.indices[part]
+    else:
+        values, columns = matrix[at], np.arange(matrix.shape[1])
+    worst = int(np.argmin(np.abs(values) <= most))  # the first that alone is too much, or simply the first
+    precision = "" if most == LONGEST[8] else " in float32"
+    row = "" if name == "x" else f"row {at}, "
+    if not abs(values[worst]) <= most:
+        raise InputError(
+            f"{name} holds {values[worst]:g} at {row}column {columns[worst]}; finite values are expected, and rows of a "
+            f"length of at most {most:g}{precision}"
+        )
+    raise InputError(
+        f"{name} has length {found[at]:g}{row and f' in row {at}'}; at most {most:g} is allowed{precision}"
+    )
+
+
+def _check_width(width: int, n_features: int) -> None:
+    if width != n_features:
+        raise InputError(f"x has {width} features; {n_features} are expected")
+
+
+def _is_scipy(x: Any) -> bool:
+    """`scipy.sparse.issparse`, without loading SciPy."""
+    return hasattr(x, "tocoo") and hasattr(x, "shape")
 
 
 def _as_floats(x: Any, name: str, dtype: Any = np.float64) -> Array:
+    return np.require(_as_array(x, name), dtype, ["C", "A"])
+
+
+def _as_array(x: Any, name: str) -> Array:
     try:
         array = np.asarray(x)
     except (TypeError, ValueError, OverflowError) as error:
@@ -266,15 +302,4 @@ def _as_floats(x: Any, name: str, dtype: Any = np.float64) -> Array:
         raise InputError(f"{name} is an array of {array.dtype}; real numbers are expected")
     if np.ma.is_masked(x):
         raise InputError(f"{name} has masked values; every value must be there")
-    return np.require(array, dtype, ["C", "A"])
-
-
-def _check_width(width: int, n_features: int) -> None:
-    if width != n_features:
-        raise InputError(f"x has {width} features; {n_features} are expected")
-
-
-def _first_too_large(X: Any) -> str:
-    cells = sp.coo_array(X)
-    at = int(np.argmin(np.abs(cells.data) <= LARGEST))
-    return f"{cells.data[at]} at row {cells.row[at]}, column {cells.col[at]}"
+    return array

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fliptron.arrays import whole
-from fliptron.kernels.loop import flip
+from fliptron.refusals import whole
+from fliptron.kernels.game import flip
 from fliptron.kernels.randomness import FLIPS, make_key, uniform
 from fliptron.rounds import Rates
 

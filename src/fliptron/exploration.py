@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from fliptron.arrays import InputError, real
 from fliptron.kernels.loop import gamma_at
+from fliptron.refusals import InputError, real
+
+_LEAST = 1e-12  # of a rate above 0: updates divide by it, and it must be more than a rounding error of 1 − γ
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,8 @@ class Exploration:
             real("gamma", self.scale, 0.0, 1.0)
         for name, most in (("scale", np.inf), ("power", 1.0), ("cap", 1.0)):
             object.__setattr__(self, name, real(f"{name} of gamma_t", getattr(self, name), 0.0, most))
+        if 0.0 < min(self.scale, self.cap) < _LEAST or self.scale > 1 / _LEAST:
+            raise InputError(f"gamma is {self.plain}; 0, or numbers from {_LEAST:g} to {1 / _LEAST:g}, are expected")
 
     @classmethod
     def of(cls, gamma: Any, *, positive: bool = False) -> Exploration:

@@ -1,43 +1,100 @@
-"""The store of results: Parquet parts in a folder, one row a run, read with SQL."""
+"""The store of results: Parquet parts in a folder, one row per run, read with SQL."""
 
 from __future__ import annotations
 
+import json
+import os
 import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, fields
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, get_type_hints
 
-import duckdb
-import pandas as pd
+import numpy as np
 
-from fliptron.arrays import InputError
+from fliptron.arrays import Array
 from fliptron.output import make_folder, whole_file
+from fliptron.refusals import InputError, missing
 
-_TYPES = {
-    "id": "VARCHAR",
-    "dataset": "VARCHAR",
-    "rho0": "DOUBLE",
-    "rho1": "DOUBLE",
-    "stream": "VARCHAR",
-    "learner": "VARCHAR",
-    "params": "VARCHAR",  # JSON
-    "rounds": "BIGINT",
-    "seed": "BIGINT",
-    "error": "DOUBLE",
-    "greedy_error": "DOUBLE",
-    "mean_bit": "DOUBLE",
-    "rho0_hat": "DOUBLE",
-    "rho1_hat": "DOUBLE",
-    "verdict": "VARCHAR",
-    "seconds": "DOUBLE",
-    "checkpoints": "BIGINT[]",
-    "mistakes": "BIGINT[]",
-    "greedy_mistakes": "BIGINT[]",
-    "data_sha256": "VARCHAR",
-    "version": "VARCHAR",
-    "failure": "VARCHAR",  # what went wrong; empty for a run that finished
+try:
+    import duckdb
+    import pandas as pd
+except ImportError:
+    raise missing("DuckDB or pandas, which keep results,", "lab") from None
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+_MARK = "runs, format 2"
+_MANY = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run and what came of it. Its fields are the columns of the store."""
+
+    id: str
+    dataset: str
+    rho0: float
+    rho1: float
+    stream: str
+    """The order of rows: "resample", "shuffle" or "file"."""
+    learner: str
+    params: dict[str, Any]
+    """Every parameter that was in effect, defaults too; in SQL a JSON object, `params->>'gamma'`."""
+    rounds: int
+    seed: int
+    code: str
+    """A digest of the code that played it."""
+    version: str
+    options: dict[str, Any] = field(default_factory=dict)
+    """How the data was read: raw, dtype, rows."""
+    error: float | None = None
+    greedy_error: float | None = None
+    mean_bit: float | None = None
+    rho0_hat: float | None = None
+    rho1_hat: float | None = None
+    intervals: dict[str, Any] = field(default_factory=dict)
+    """95 % intervals of the last estimate, by name."""
+    verdict: str | None = None
+    seconds: float | None = None
+    checkpoints: list[int] = field(default_factory=list)
+    mistakes: list[int] = field(default_factory=list)
+    greedy_mistakes: list[int] = field(default_factory=list)
+    details: dict[str, Any] = field(default_factory=dict)
+    """What a study measured besides."""
+    data_sha256: str | None = None
+    failure: str | None = None
+    """What went wrong; nothing for a run that finished."""
+
+    @property
+    def errors(self) -> Array:
+        """Error of the played label up to each checkpoint."""
+        return np.array(self.mistakes) / np.array(self.checkpoints)
+
+    @property
+    def greedy_errors(self) -> Array:
+        """Error of the greedy label up to each checkpoint."""
+        return np.array(self.greedy_mistakes) / np.array(self.checkpoints)
+
+
+_KINDS = {
+    "str": "VARCHAR",
+    "float": "DOUBLE",
+    "int": "BIGINT",
+    "list[int]": "BIGINT[]",
+    "dict[str, typing.Any]": "JSON",
 }
-_RUNS = """
-CREATE VIEW parts AS SELECT * FROM read_parquet(?, union_by_name = true);
+_HINTS = {
+    name: str(hint).removesuffix(" | None").removeprefix("<class '").removesuffix("'>")
+    for name, hint in get_type_hints(Run).items()
+}
+SCHEMA = {each.name: _KINDS[_HINTS[each.name]] for each in fields(Run)}
+"""SQL types of the columns."""
+_JSON = [name for name, kind in SCHEMA.items() if kind == "JSON"]
+_VIEWS = """
 CREATE VIEW runs AS SELECT * EXCLUDE failure FROM parts WHERE failure IS NULL
     QUALIFY row_number() OVER (PARTITION BY id) = 1;
 CREATE VIEW failures AS SELECT * FROM parts WHERE failure IS NOT NULL AND id NOT IN (SELECT id FROM runs)
@@ -46,15 +103,17 @@ CREATE VIEW curves AS SELECT * EXCLUDE (wrong, greedy_wrong),
     wrong / rounds AS error, greedy_wrong / rounds AS greedy_error
     FROM (SELECT * EXCLUDE (checkpoints, mistakes, greedy_mistakes, rounds, error, greedy_error),
         unnest(checkpoints) AS rounds, unnest(mistakes) AS wrong, unnest(greedy_mistakes) AS greedy_wrong FROM runs);
+SET enable_external_access = false;
+SET lock_configuration = true;
 """
-_MANY = 50
-_EMPTY = ", ".join(f"NULL::{kind} AS {name}" for name, kind in _TYPES.items())
 
 
 class Results:
-    """What runs have left in a folder. A part is written whole or not at all, by one process.
+    """What runs have left in a folder. A part is written whole or not at all; one process at a time plays into it.
 
-    SQL sees three tables: `runs`, one row a finished run; `curves`, one row a run and checkpoint; `failures`.
+    SQL sees three tables: `runs`, one row per finished run; `curves`, one row per run and checkpoint; `failures`. It can
+    change nothing, and reads no other file. Parts that are damaged, and Parquet files that are not ours, are left alone
+    and listed in `ignored`; runs lost with a damaged part are played again.
 
     >>> Results("nowhere").sql("SELECT count(*) AS n FROM runs").n[0]
     np.int64(0)
@@ -63,32 +122,34 @@ class Results:
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
 
-    def append(self, rows: list[dict[str, Any]]) -> None:
-        """Keep the rows of some runs as one more part."""
-        frame = pd.DataFrame({name: [row.get(name) for row in rows] for name in _TYPES})  # noqa: F841  # found by name
-        columns = ", ".join(f"CAST({name} AS {kind}) AS {name}" for name, kind in _TYPES.items())
-        path = make_folder(self.folder) / f"{rows[0]['id']}-{uuid.uuid4().hex[:8]}.parquet"
-        with whole_file(path) as part, duckdb.connect() as database:
-            target = str(part).replace("'", "''")
-            database.execute(f"COPY (SELECT {columns} FROM frame) TO '{target}' (FORMAT parquet)")
+    def append(self, runs: Sequence[Run]) -> None:
+        """Keep some runs as one more part."""
+        rows = [asdict(run) for run in runs]
+        for row in rows:
+            row |= {name: json.dumps(row[name], sort_keys=True) for name in _JSON}
+        frame = pd.DataFrame({name: [row[name] for row in rows] for name in SCHEMA})
+        columns = ", ".join(f"CAST({name} AS {kind}) AS {name}" for name, kind in SCHEMA.items())
+        with duckdb.connect() as database:
+            database.register("given", frame)
+            self._write(database, f"SELECT {columns} FROM given", f"{runs[0].id}-{uuid.uuid4().hex[:8]}")
 
     def compact(self) -> None:
         """Merge many parts into one: first written whole, then the old ones removed. A row kept twice counts once."""
-        parts = sorted(self.folder.glob("*.parquet"))
+        parts, _ = self._parts()
         if len(parts) < _MANY:
             return
-        with whole_file(self.folder / f"merged-{uuid.uuid4().hex[:8]}.parquet") as merged, duckdb.connect() as database:
-            target = str(merged).replace("'", "''")
-            database.execute(f"COPY (SELECT * FROM read_parquet({_listed(parts)})) TO '{target}' (FORMAT parquet)")
+        with duckdb.connect() as database:
+            self._write(database, f"SELECT * FROM read_parquet({_listed(parts)})", f"merged-{uuid.uuid4().hex[:8]}")
         for part in parts:
             part.unlink()
 
     def sql(self, query: str) -> pd.DataFrame:
         """The answer to a query over `runs`, `curves` and `failures`."""
-        parts = sorted(self.folder.glob("*.parquet"))
+        if not query.strip():
+            raise InputError("the query is empty; a SELECT is expected")
         with duckdb.connect() as database:
+            self._read(database)
             try:
-                self._views(database, parts)
                 answer = database.execute(query)
                 if answer.description is None:
                     raise InputError("this query has no answer; a SELECT is expected")
@@ -97,23 +158,113 @@ class Results:
                 raise InputError(f"this query cannot be answered: {str(error).splitlines()[0]}") from None
 
     def load(self) -> pd.DataFrame:
-        """Every finished run, tidy: one row a run."""
+        """Every finished run, tidy: one row per run."""
         return self.sql("SELECT * FROM runs ORDER BY dataset, rho0, rho1, learner, params, seed")
+
+    def runs(self, ids: Sequence[str]) -> list[Run]:
+        """Runs by id, in the order asked for; those that are not there are left out."""
+        frame = self.load().set_index("id")
+        found = []
+        for each in ids:
+            if each in frame.index:
+                row = {name: _plain(value) for name, value in frame.loc[each].items()} | {"id": each}
+                found.append(Run(**row | {name: json.loads(row[name]) for name in _JSON}))
+        return found
 
     def done(self) -> set[str]:
         """Ids of the runs that have finished."""
         return set(self.sql("SELECT id FROM runs")["id"])
 
-    @staticmethod
-    def _views(database: duckdb.DuckDBPyConnection, parts: list[Path]) -> None:
-        if parts:
-            text = _RUNS.replace("read_parquet(?", f"read_parquet({_listed(parts)}")
-        else:
-            text = _RUNS.replace("SELECT * FROM read_parquet(?, union_by_name = true)", f"SELECT {_EMPTY} LIMIT 0")
-        for statement in text.strip().split(";\n"):
-            database.execute(statement)
+    @property
+    def ignored(self) -> list[str]:
+        """Parquet files in the folder that are damaged or not ours, each with the reason."""
+        return self._parts()[1]
+
+    @contextmanager
+    def driven(self) -> Iterator[None]:
+        """Hold the folder for one process that plays into it; another is refused."""
+        path = make_folder(self.folder) / ".driver"
+        try:
+            import fcntl  # noqa: PLC0415  # not on every system
+        except ImportError:
+            yield
+            return
+        with path.open("a+") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                file.seek(0)
+                raise InputError(f"process {file.read().strip() or '?'} is playing into {self.folder}") from None
+            file.truncate(0)
+            file.write(str(os.getpid()))
+            file.flush()
+            yield
+
+    def _read(self, database: DuckDBPyConnection) -> None:
+        """Everything into memory, and then the doors are closed."""
+        for attempt in range(20):  # another process may merge parts while they are being read
+            parts, _ = self._parts()
+            columns = ", ".join(f"NULL::{kind} AS {name}" for name, kind in SCHEMA.items())
+            source = f"SELECT * FROM read_parquet({_listed(parts)})" if parts else f"SELECT {columns} LIMIT 0"
+            try:
+                database.execute(f"CREATE TABLE parts AS {source}")
+                break
+            except duckdb.Error as error:
+                if attempt == 19:
+                    raise InputError(f"{self.folder} cannot be read ({str(error).splitlines()[0]})") from None
+        database.execute(_VIEWS)
+
+    def _parts(self) -> tuple[list[Path], list[str]]:
+        good, bad = [], []
+        for path in sorted(self.folder.glob("*.parquet")):
+            try:
+                about = path.stat()
+            except OSError:
+                continue
+            flaw = _flaw(path, about.st_size, about.st_mtime_ns)
+            if flaw:
+                bad.append(f"{path.name} {flaw}")
+            else:
+                good.append(path)
+        return good, bad
+
+    def _write(self, database: DuckDBPyConnection, query: str, name: str) -> None:
+        path = make_folder(self.folder) / f"{name}.parquet"
+        with whole_file(path) as part:
+            options = f"FORMAT parquet, KV_METADATA {{fliptron: '{_MARK}'}}"
+            try:
+                database.execute(f"COPY ({query}) TO {_quoted(part)} ({options})")
+            except duckdb.Error as error:
+                raise InputError(f"{path} cannot be written ({str(error).splitlines()[0]})") from None
+
+
+@lru_cache(maxsize=4096)
+def _flaw(path: Path, size: int, changed: int) -> str:
+    """What is wrong with a part of this size and time; nothing for one of ours that is whole."""
+    try:
+        with duckdb.connect() as database:
+            found = database.execute(
+                f"SELECT decode(value) FROM parquet_kv_metadata({_quoted(path)}) WHERE decode(key) = 'fliptron'"
+            ).fetchall()
+            if found != [(_MARK,)]:
+                return "does not hold runs of this version"
+            database.execute(f"SELECT count(id), count(failure) FROM read_parquet({_quoted(path)})").fetchall()
+    except duckdb.Error:
+        return "is damaged"
+    return ""
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    value = value.item() if isinstance(value, np.generic) else value
+    return None if isinstance(value, float) and np.isnan(value) else value
+
+
+def _quoted(path: Path) -> str:
+    return "'" + str(path).replace("'", "''") + "'"
 
 
 def _listed(parts: list[Path]) -> str:
     """Paths as a list in SQL."""
-    return "[" + ", ".join("'" + str(part).replace("'", "''") + "'" for part in parts) + "]"
+    return "[" + ", ".join(map(_quoted, parts)) + "]"

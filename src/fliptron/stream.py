@@ -6,8 +6,9 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from fliptron.arrays import Array, InputError, whole
+from fliptron.arrays import Array
 from fliptron.kernels.randomness import ROWS, make_key, resample, uniforms
+from fliptron.refusals import one_of, whole
 
 Order = Literal["resample", "shuffle", "file"]
 
@@ -25,9 +26,7 @@ class Stream:
 
     def __init__(self, n_rows: int, *, order: Order = "resample", seed: int = 0) -> None:
         self.n_rows = whole("n_rows", n_rows, 1)
-        if order not in get_args(Order):
-            raise InputError(f"order is {order!r}; one of {', '.join(get_args(Order))} is expected")
-        self.order = order
+        self.order = one_of("order", order, get_args(Order))
         self._key = np.uint64(make_key(whole("seed", seed, 0, 2**63 - 1), ROWS))
         self._pass: tuple[int, Array] = (-1, np.empty(0))
 

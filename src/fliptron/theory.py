@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from fliptron.arrays import real, whole
+from fliptron.refusals import real, whole
 from fliptron.exploration import Exploration
 from fliptron.rounds import Rates
 

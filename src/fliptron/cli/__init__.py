@@ -1,6 +1,41 @@
 """The command line: each command parses, calls one function, and formats what comes back."""
 
-from fliptron.cli import advise, data, estimate, plans, run
-from fliptron.cli.group import main
+from __future__ import annotations
 
-__all__ = ["advise", "data", "estimate", "main", "plans", "run"]
+import os
+import sys
+
+
+def main() -> None:
+    """Run a command. Whatever goes wrong is one sentence and an exit code."""
+    try:
+        try:
+            from fliptron.cli.group import commands  # noqa: PLC0415  # an interrupt here is caught too
+        except ModuleNotFoundError as error:
+            if error.name not in ("click", "rich"):
+                raise
+            _say(f"Error: the command line needs {error.name}; get it with: pip install 'fliptron[lab]'")
+            sys.exit(2)
+        try:
+            commands()
+        finally:
+            sys.stdout.flush()
+    except KeyboardInterrupt:
+        _say("Interrupted.")
+        sys.exit(130)
+    except BrokenPipeError:  # the reader has gone
+        _close()
+        sys.exit(1)
+    except OSError as error:
+        _close()
+        _say(f"Error: the output cannot be written ({error.strerror})")
+        sys.exit(1)
+
+
+def _say(sentence: str) -> None:
+    print(sentence, file=sys.stderr)  # noqa: T201  # where click may not be there
+
+
+def _close() -> None:
+    """Give what could not be written to nobody, so that Python does not try again at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

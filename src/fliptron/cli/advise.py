@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from fliptron import theory
-from fliptron.cli.group import RATES, Whole, main
+from fliptron.cli.group import RATES, Whole, command
 
 
-@main.command()
+@command(name="advise")
 @click.option("--rounds", type=Whole(), required=True, help="T, how many rounds will be played.")
 @click.option("--classes", type=Whole(), required=True, help="K, how many labels there are.")
 @RATES

@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 
 import click
-from rich.console import Console
-from rich.table import Table
 
-from fliptron.cli.group import main
-from fliptron.datasets import REGISTRY
-from fliptron.report.tables import cell
+from fliptron.cli.group import command
+from fliptron.cli.show import show
+from fliptron.datasets.registry import REGISTRY
 
 
-@main.command()
+@command(name="data")
 @click.option("--json", "as_json", is_flag=True, help="Print rows as JSON instead of a table.")
 def data(*, as_json: bool) -> None:
     """List the data sets: shape, classes, source, and whether they are here.
@@ -36,10 +34,5 @@ def data(*, as_json: bool) -> None:
     ]
     if as_json:
         click.echo(json.dumps(rows, indent=2))
-        return
-    table = Table(box=None, header_style="bold")
-    for column in ("name", "rows", "features", "classes", "present", "source"):
-        table.add_column(column, justify="right" if column in ("rows", "features", "classes") else "left")
-    for row in rows:
-        table.add_row(*(cell(value) for value in row.values()))
-    Console().print(table)
+    else:
+        show(list(rows[0]), [list(row.values()) for row in rows])

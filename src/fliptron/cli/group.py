@@ -1,15 +1,26 @@
-"""What the commands share: how they refuse, and options that several take."""
+"""The group of commands: how they are found, how they refuse, and options that several take."""
 
 from __future__ import annotations
 
+import importlib
+from collections.abc import Callable
 from typing import Any
 
 import click
 
 import fliptron
-from fliptron.arrays import InputError
+from fliptron.refusals import InputError
 
 INTERRUPTED = 130
+COMMANDS = {  # by module, in the order of a first acquaintance
+    "run": "Compare learners on one data set and one noise setting.",
+    "estimate": "How noisy are the bits of a log, and how accurate is the policy behind them?",
+    "data": "List the data sets: shape, classes, source, and whether they are here.",
+    "advise": "How much should RCNBF explore? What Theorem 1 says.",
+    "reproduce": "Run the paper's experiments, and more, and write the report.",
+    "play": "Play a plan of your own: data sets, noise, learners with grids of settings, seeds.",
+    "results": "Ask the results of `run`, `play` or `reproduce` with SQL.",
+}
 
 
 class Refusal(click.ClickException):
@@ -19,7 +30,31 @@ class Refusal(click.ClickException):
 
 
 class Commands(click.Group):
-    """A group whose commands refuse bad input in one sentence."""
+    """Commands that are loaded when they are called, and refuse bad input in one sentence."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Their names."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """Load one."""
+        if name not in COMMANDS:
+            return None
+        try:
+            module = importlib.import_module(f"fliptron.cli.{name}")
+        except ModuleNotFoundError as error:
+            if (error.name or "").startswith("fliptron"):
+                raise
+            raise Refusal(f"`fliptron {name}` needs {error.name}; get it with: pip install 'fliptron[lab]'") from None
+        except InputError as error:
+            raise Refusal(str(error)) from None
+        found: click.Command = getattr(module, name)
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List them without loading any."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; what the library refuses, the command line refuses."""
@@ -27,6 +62,8 @@ class Commands(click.Group):
             return super().invoke(ctx)
         except InputError as error:
             raise Refusal(str(error)) from None
+        except MemoryError:
+            raise Refusal("this needs more memory than there is; ask for less at a time") from None
 
 
 class Whole(click.ParamType):  # type: ignore[type-arg]  # generic in newer releases only
@@ -58,14 +95,23 @@ RATES = click.option(
     metavar="RHO0 RHO1",
     help="Flip rates: P(bit 1 | label wrong) and P(bit 0 | label right). Their sum must be below 1.",
 )
+JOBS = click.option("--jobs", type=Whole(), help="Threads; the numbers do not depend on it. Default: one per core.")
+CLUSTER = click.option("--cluster", metavar="ADDRESS", help="A Dask scheduler (tcp://host:8786) whose workers play.")
 
 
-JOBS = click.option("--jobs", type=Whole(), help="Threads; the numbers do not depend on it. Default: one a core.")
+def writable(out: str) -> Any:
+    """The folder that an option names, if it can be written."""
+    from fliptron.output import writable_folder  # noqa: PLC0415  # when it is needed
+
+    try:
+        return writable_folder(out)
+    except InputError as error:
+        raise InputError(f"--out {error}") from None
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(fliptron.__version__, prog_name="fliptron")
-def main() -> None:
+def commands() -> None:
     """Learn from right-or-wrong bits that are sometimes flipped.
 
     Each round a learner sees an example, plays one of K labels, and gets one bit: right or wrong. The
@@ -73,3 +119,9 @@ def main() -> None:
 
     Start with `fliptron run`: it compares every learner on handwritten digits and draws a picture.
     """
+
+
+def command(**settings: Any) -> Callable[[Callable[..., Any]], click.Command]:
+    """A command, whose name and help come from its function."""
+    settings.setdefault("context_settings", {"help_option_names": ["-h", "--help"], "max_content_width": 100})
+    return click.command(**settings)

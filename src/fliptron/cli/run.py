@@ -5,21 +5,25 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from typing import get_args
 
 import click
 from rich.console import Console
 
-from fliptron.cli.group import INTERRUPTED, JOBS, RATES, Whole, main
-from fliptron.datasets import load
-from fliptron.experiments.comparison import compare
-from fliptron.experiments.roster import DEFAULT, ROSTER, SLOW
-from fliptron.report import writable_folder, write_report
-from fliptron.report.progress import Watcher
-from fliptron.report.tables import error_table, rates_table
+from fliptron.cli.group import CLUSTER, INTERRUPTED, JOBS, RATES, Whole, command, writable
+from fliptron.cli.playing import play_with_progress
+from fliptron.cli.show import show_comparison
+from fliptron.experiments.plan import grid
+from fliptron.experiments.roster import DEFAULT, ROSTER, SLOW, build, settings
+from fliptron.experiments.runner import data
+from fliptron.refusals import InputError, whole
+from fliptron.report.comparison import Comparison
+from fliptron.results import Results
+from fliptron.rounds import Rates
 from fliptron.stream import Order
 
 
-@main.command()
+@command(name="run")
 @click.option(
     "--dataset",
     default="digits",
@@ -32,10 +36,10 @@ from fliptron.stream import Order
     multiple=True,
     metavar="NAME",
     type=click.Choice(list(ROSTER), case_sensitive=False),
-    help=f"A learner to run; repeat for more: {', '.join(ROSTER)}. Default: all but {' and '.join(SLOW)}.",
+    help=f"A learner to run; repeat for more: {', '.join(ROSTER)}. Default: all but {', '.join(SLOW)}.",
 )
 @RATES
-@click.option("--rounds", type=Whole(), default=100_000, show_default=True, help="Rounds a run (1e6 is understood).")
+@click.option("--rounds", type=Whole(), default=100_000, show_default=True, help="Rounds per run (1e6 is understood).")
 @click.option(
     "--seeds",
     type=Whole(),
@@ -51,7 +55,7 @@ from fliptron.stream import Order
 )
 @click.option(
     "--order",
-    type=click.Choice(["resample", "shuffle", "file"]),
+    type=click.Choice(get_args(Order)),
     default="resample",
     show_default=True,
     help="Draw rows with replacement (the paper's way), or pass over them shuffled or in file order.",
@@ -66,8 +70,9 @@ from fliptron.stream import Order
 )
 @click.option("--rows", type=Whole(), help="Size of a synthetic data set (default 100,000).")
 @JOBS
+@CLUSTER
 @click.option("--out", default="fliptron-out", show_default=True, help="Folder for table, curves, pictures and report.")
-@click.option("--log", "keep_logs", is_flag=True, help="Write every round to OUT/logs, one Parquet file a run.")
+@click.option("--log", "keep_logs", is_flag=True, help="Write every round to OUT/logs, one Parquet file per run.")
 @click.option("--json", "as_json", is_flag=True, help="Print rows as JSON instead of a table.")
 def run(
     *,
@@ -83,11 +88,14 @@ def run(
     dtype: str,
     rows: int | None,
     jobs: int | None,
+    cluster: str | None,
     out: str,
     keep_logs: bool,
     as_json: bool,
 ) -> None:
     """Compare learners on one data set and one noise setting.
+
+    What is played is kept in OUT/results: the same command goes on where it stopped, and plays nothing twice.
 
     \b
     Examples:
@@ -96,36 +104,44 @@ def run(
       fliptron run --learner RCNBF --learner RidgeRegression --gamma 0.1
       fliptron run --dataset clicks.csv --order shuffle --json
     """
-    folder = writable_folder(out)
-    data = load(dataset, unit_norm=not raw, rows=rows, dtype=dtype)
-    names = list(dict.fromkeys(learners)) or DEFAULT
-    console = Console(stderr=True)
-    with Watcher(console, names, rounds, seeds) as watcher:
-        result = compare(
-            names,
-            data,
-            rates=rates,
-            rounds=rounds,
-            seeds=range(first_seed, first_seed + min(seeds, 10**6 + 1)),
-            order=order,
-            gamma=gamma,
-            dtype="float64" if dtype == "float64" else "float32",
-            jobs=jobs,
-            watch=watcher,
-            logs=folder / "logs" if keep_logs else None,
-        )
-    kept = sum(map(len, result.traces.values()))
-    if result.interrupted:
-        console.print(f"Interrupted: {kept} of {len(names) * seeds} runs had finished and are kept.", style="bold")
-    if kept:
-        table = result.rows()
-        page = write_report(result, table, folder, shlex.join(["fliptron", *sys.argv[1:]]))
+    folder, names = writable(out), list(dict.fromkeys(learners)) or DEFAULT
+    if whole("seeds", seeds, 0, 10**6) == 0:
+        raise InputError("no run is asked for; at least one learner and one seed are expected")
+    if cluster and keep_logs:
+        raise InputError("a cluster's workers keep no logs; use one or the other")
+    chosen = {name: {"gamma": [gamma]} if gamma is not None and "gamma" in settings(name) else {} for name in names}
+    first = whole("seed", first_seed, 0, 2**62)
+    specs = grid(
+        datasets=[dataset],
+        rates=[Rates.of(rates)],
+        learners=chosen,
+        rounds=whole("rounds", rounds, 1, 10**15),
+        seeds=range(first, first + seeds),
+        order=order,
+        raw=raw,
+        dtype=dtype,
+        rows=rows,
+    )
+    loaded, _ = data(specs[0])
+    for spec in specs[::seeds]:
+        build(spec.learner, loaded, seed=0, **spec.effective)  # refuses what it must before anything is played
+    results, interrupted = Results(folder / "results"), False
+    try:
+        logs = folder / "logs" if keep_logs else None
+        failed = play_with_progress(specs, results, jobs=jobs, cluster=cluster, logs=logs)
+    except KeyboardInterrupt:
+        interrupted, failed = True, 0
+    comparison = Comparison(loaded, specs, results.runs([spec.id for spec in specs]))
+    if interrupted:
+        kept = f"{len(comparison.runs)} of {len(specs)} runs had finished and are kept"
+        Console(stderr=True).print(f"Interrupted: {kept}.", style="bold")
+    if comparison.runs:
+        page = comparison.write(folder, shlex.join(["fliptron", *sys.argv[1:]]))
+        table = comparison.rows()
         if as_json:
             click.echo(json.dumps(table, indent=2))
         else:
-            Console().print(error_table(result, table))
-            if any("rates_mean" in row for row in table):
-                Console().print(rates_table(result, table))
+            show_comparison(comparison, table)
             click.echo(f"Picture: {folder / 'errors.png'}\nReport:  {page}")
-    if result.interrupted:
-        raise SystemExit(INTERRUPTED)
+    if interrupted or failed:
+        raise SystemExit(INTERRUPTED if interrupted else 1)

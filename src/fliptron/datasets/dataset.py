@@ -7,17 +7,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from fliptron.arrays import Array, Csr, InputError, Matrix, Scaled, as_dtype, as_labels, as_matrix, checked, count_rows
+from fliptron.arrays import Array, Csr, Matrix, Scaled, as_labels, count_rows, gate
 from fliptron.kernels.rows import row
+from fliptron.refusals import InputError
+
+_MEASURED = 50  # different numbers as labels, of fewer than five rows each: a quantity rather than classes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False, repr=False)
 class Dataset:
-    """Examples X (dense or CSR) and labels y in 0 … K − 1, checked on entry.
+    """Examples X (dense or CSR) and labels y in 0 … K − 1, checked once, by `Dataset.of`.
 
     >>> data = Dataset.of([[3.0, 4.0], [0.0, 2.0]], ["cat", "dog"])
+    >>> data
+    Dataset('data', 2 rows × 2 features, 2 classes, float64)
     >>> data.X
     array([[0.6, 0.8],
            [0. , 1. ]])
@@ -31,6 +35,8 @@ class Dataset:
     n_features: int
     classes: tuple[Any, ...]
     source: str
+    longest: float
+    """The length ‖x‖ of the longest row."""
 
     @classmethod
     def of(
@@ -49,25 +55,28 @@ class Dataset:
         Labels may be anything that sorts, unless `classes` names them and y counts from 0. Rows are
         scaled to ‖x‖ = 1 (Theorem 1 asks for ‖x‖ ≤ 1) unless `unit_norm` is off; a zero row stays zero.
         `dtype` "float32" halves the memory; "uint8", for images and counts, keeps whole values from 0 to 255
-        as they are, with one scale a row.
+        as they are, with one scale per row.
         """
-        matrix = as_matrix(X)
+        matrix, longest = gate(X, dtype, unit_norm=unit_norm)
         n_rows = count_rows(matrix)
+        if n_rows == 0:
+            raise InputError(f"{name} has no rows; at least one is expected")
         if classes is None:
             y, classes = _number(np.asarray(y), n_rows)
-        width = matrix.width if isinstance(matrix, Csr) else matrix.shape[1]
-        return cls(name, as_dtype(matrix, dtype, unit_norm=unit_norm), y, width, classes, source)
+        if len(classes) < 2:
+            raise InputError(f"{name} has {len(classes)} class; at least 2 are expected")
+        inner = matrix.rows if isinstance(matrix, Scaled) else matrix
+        width = inner.width if isinstance(inner, Csr) else int(inner.shape[1])
+        made, labels = object.__new__(cls), as_labels(y, n_rows, len(classes))
+        for field, value in zip(cls.__slots__, (name, matrix, labels, width, classes, source, longest), strict=True):
+            object.__setattr__(made, field, value)
+        return made
 
-    def __post_init__(self) -> None:
-        """Check once more, copy, and close to writing: compiled code trusts what is here."""
-        if self.n_rows == 0:
-            raise InputError(f"{self.name} has no rows; at least one is expected")
-        if self.n_classes < 2:
-            raise InputError(f"{self.name} has {self.n_classes} class; at least 2 are expected")
-        labels = np.array(as_labels(self.y, self.n_rows, self.n_classes))
-        labels.flags.writeable = False
-        object.__setattr__(self, "X", checked(self.X, self.n_features))
-        object.__setattr__(self, "y", labels)
+    def __repr__(self) -> str:
+        inner = self.X.rows if isinstance(self.X, Scaled) else self.X
+        kind = f"sparse {inner.data.dtype}" if isinstance(inner, Csr) else str(inner.dtype)
+        size = f"{self.n_rows:,} rows × {self.n_features:,} features, {self.n_classes} classes"
+        return f"Dataset({self.name!r}, {size}, {kind})"
 
     @property
     def n_rows(self) -> int:
@@ -91,8 +100,10 @@ class Dataset:
     def row(self, i: int) -> Any:
         """Example i as a user would hand it over: a vector, or a SciPy sparse row."""
         inner, scale = self.X if isinstance(self.X, Scaled) else (self.X, None)
-        x = row(inner, i)  # type: ignore[no-untyped-call]
+        x = row(inner, i)
         if isinstance(inner, Csr):
+            import scipy.sparse as sp  # noqa: PLC0415  # slow to load
+
             values = x.values if scale is None else x.values * np.float64(scale[i])
             return sp.csr_array((values, x.indices, [0, x.indices.size]), shape=(1, self.n_features))
         return x if scale is None else x * np.float64(scale[i])
@@ -108,4 +119,9 @@ def _number(y: Array, n_rows: int) -> tuple[Array, tuple[Any, ...]]:
         found, numbers = np.unique(y, return_inverse=True)
     except TypeError:
         raise InputError("labels of different kinds cannot be sorted; numbers or words are expected") from None
+    if y.dtype.kind in "iuf" and found.size > max(_MEASURED, n_rows / 5):
+        raise InputError(
+            f"the labels are {found.size} different numbers from {found[0]:g} to {found[-1]:g} in {n_rows} rows; is this a "
+            "quantity to predict? Classes are expected: give them as words if these are their names"
+        )
     return numbers, tuple(found.tolist())

@@ -17,7 +17,8 @@ from pathlib import Path
 import numpy as np
 import pooch
 
-from fliptron.arrays import Array, InputError
+from fliptron.arrays import Array
+from fliptron.refusals import InputError
 from fliptron.datasets.files import Content
 from fliptron.output import make_folder, write_whole
 

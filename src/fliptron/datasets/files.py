@@ -16,7 +16,8 @@ import numpy as np
 import pooch
 import scipy.sparse as sp
 
-from fliptron.arrays import Array, InputError
+from fliptron.arrays import Array
+from fliptron.refusals import InputError
 
 Content = tuple[Any, Any]
 """Examples and labels, as read."""

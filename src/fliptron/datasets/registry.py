@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fliptron.arrays import Array, InputError
+from fliptron.arrays import Array
+from fliptron.refusals import InputError
 from fliptron.datasets import synthetic
 from fliptron.datasets.dataset import Dataset
 from fliptron.datasets.features import features

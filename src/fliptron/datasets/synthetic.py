@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from fliptron.arrays import Array, whole
+from fliptron.arrays import Array
+from fliptron.refusals import whole
 
 CLASSES, FEATURES = 9, 400
 _CLASS_BITS = 120  # the first coordinates, which tell the class; the other 280 are noise

@@ -24,7 +24,7 @@ EXTRA = {"iris": "Iris", "synsep": "SynSep"}
 NAMES = MAIN | EXTRA | {"digits": "digits (embedded)"}
 GAMMAS = (0.005, 0.02, 0.05, 0.1, 0.2, 0.4)
 SMALL = ("optdigits", "fashion-features", "iris", "digits")
-"""Data sets of at most 100 features, where d² work a round is cheap."""
+"""Data sets of at most 100 features, where d² work per round is cheap."""
 PEER = ("optdigits", "iris", "digits")
 """Where Vowpal Wabbit, a hundred times slower than we are, plays too."""
 TUNED = ("Banditron", "BPA", "SOBA", "RCNBF", "RCINE")
@@ -123,12 +123,18 @@ def choose(pilots: pd.DataFrame) -> pd.DataFrame:
     The mean bit is ρ0 + β·accuracy: the γ of most bits is the γ of highest accuracy, and nobody needs the truth.
     """
     keys = ["dataset", "rho0", "rho1", "learner"]
+    pilots = pilots.assign(params=[json.dumps(tuned(params)) for params in pilots.params])
     means = pilots.groupby([*keys, "params"], as_index=False)[["error", "mean_bit"]].mean()
     oracle = means.loc[means.groupby(keys).error.idxmin()].rename(columns={"params": "oracle", "error": "oracle_error"})
     honest = means.loc[means.groupby(keys).mean_bit.idxmax()].rename(
         columns={"params": "honest", "error": "honest_error"}
     )
     return oracle[[*keys, "oracle", "oracle_error"]].merge(honest[[*keys, "honest", "honest_error"]], on=keys)
+
+
+def tuned(params: str) -> dict[str, Any]:
+    """The part of a run's parameters, as stored, that pilots choose."""
+    return {name: value for name, value in json.loads(params).items() if name in ("gamma", "options")}
 
 
 def guess(pilots: Iterable[Spec]) -> pd.DataFrame:
@@ -167,7 +173,7 @@ def final(scale: Scale, parts: Sequence[str], chosen: pd.DataFrame) -> list[Spec
 
 
 def hours(specs: Iterable[Spec], cores: int) -> float:
-    """A guess of the time a plan takes, from costs a round measured on one core."""
+    """A guess of the time a plan takes, from costs per round measured on one core."""
     return sum(spec.rounds * _MICROSECONDS.get((spec.learner, spec.dataset), _guess(spec)) for spec in specs) / (
         3.6e9 * cores
     )

@@ -10,27 +10,26 @@ import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from inspect import signature
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-from fliptron.arrays import InputError, whole
+from fliptron import source
 from fliptron.datasets.registry import REGISTRY
-from fliptron.experiments.roster import ROSTER
+from fliptron.experiments.roster import ROSTER, effective, maker, module, settings
+from fliptron.refusals import InputError, whole
 from fliptron.rounds import Rates
 from fliptron.stream import Order
 
-_ORDERS = ("resample", "shuffle", "file")
-_SHAPE = {"n_classes", "n_features", "seed"}
+# What cannot change a number: how things are said, written and kept.
+_BESIDE = ("fliptron.output", "fliptron.refusals", "fliptron.learners.files", "fliptron.source")
+_PEERS = {"VowpalWabbit": "vowpalwabbit", "RCINE-NREst": "torch"}
+_OPTIONAL = {"order": "resample", "raw": False, "dtype": "float64", "rows": None}
 
 
 @dataclass(frozen=True)
 class Spec:
-    """One run: everything that decides its numbers, and nothing else.
-
-    >>> Spec("digits", (0.2, 0.4), "RCNBF", 1000, 0, {"gamma": 0.1}).id
-    'f0866c7b5f646f2e'
-    """
+    """One run: everything that decides its numbers, and nothing else."""
 
     dataset: str
     rates: tuple[float, float]
@@ -39,19 +38,59 @@ class Spec:
     seed: int
     params: Mapping[str, Any] = field(default_factory=dict)
     order: Order = "resample"
+    raw: bool = False
+    """Rows as they are, not scaled to length 1."""
+    dtype: str = "float64"
+    rows: int | None = None
+    """The size of a synthetic data set."""
 
     @cached_property
     def id(self) -> str:
-        """A hash of the content: equal runs have equal ids, in every plan."""
-        text = json.dumps(asdict(self), sort_keys=True)
-        if self.dataset not in REGISTRY and Path(self.dataset).is_file():  # a user's file may change under its name
-            text += hashlib.sha256(Path(self.dataset).read_bytes()).hexdigest()
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        """A hash of what decides the numbers: equal runs have equal ids, in every plan.
+
+        Parameters count with their defaults, data with its content, and the code that plays this learner by its meaning:
+        a changed default or update is another run, a comment or an edit elsewhere is not.
+        """
+        text = json.dumps(asdict(self) | {"params": self.effective, "code": self.code}, sort_keys=True)
+        return hashlib.sha256((text + _identity(self.dataset)).encode()).hexdigest()[:16]
+
+    @cached_property
+    def effective(self) -> dict[str, Any]:
+        """The learner's parameters with their defaults."""
+        return effective(self.learner, self.dataset, **{"rates": self.rates, "dtype": self.dtype, **self.params})
+
+    @property
+    def code(self) -> str:
+        """A digest of the code that plays this learner, and of a peer's version."""
+        peer = _PEERS.get(self.learner)
+        return _code(module(self.learner)) + (f"-{_version(peer)}" if peer else "")
 
     @property
     def group(self) -> str:
         """What it shares with its replicates."""
-        return json.dumps([self.dataset, self.rates, self.learner, self.rounds, self.params, self.order])
+        return json.dumps({**asdict(self), "params": dict(self.params), "seed": None})
+
+
+def _code(learner: str) -> str:
+    return source.digest(learner, "fliptron.simulation", without=_BESIDE)[:16]
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except ImportError:
+        return "none"
+
+
+def _identity(dataset: str) -> str:
+    """What a data set's content is known by: checksums, the code that makes it, or the file itself."""
+    entry = REGISTRY.get(dataset)
+    if entry is None:  # a user's file may change under its name
+        path = Path(dataset)
+        return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+    made = [name for name in ("synthetic", "features") if name in entry.source or name in dataset]
+    code = source.digest(*(f"fliptron.datasets.{name}" for name in made), without=_BESIDE) if made else ""
+    return code + "".join(file.sha256 for file in entry.files)
 
 
 def grid(
@@ -61,13 +100,19 @@ def grid(
     learners: Mapping[str, Mapping[str, Sequence[Any]]],
     rounds: int,
     seeds: Iterable[int],
-    order: Order = "resample",
+    **options: Any,
 ) -> list[Spec]:
-    """Every combination. `learners` maps a name to the values of its parameters."""
+    """Every combination. `learners` maps a name to the values of its parameters; options are those of `Spec`."""
     seeds = list(seeds)
     return [
         Spec(
-            dataset, (float(pair[0]), float(pair[1])), name, rounds, seed, dict(zip(params, values, strict=True)), order
+            dataset=dataset,
+            rates=(float(pair[0]), float(pair[1])),
+            learner=name,
+            rounds=rounds,
+            seed=seed,
+            params=dict(zip(params, values, strict=True)),
+            **options,
         )
         for dataset in datasets
         for pair in rates
@@ -80,18 +125,20 @@ def grid(
 def read_plan(path: str | Path) -> list[Spec]:
     """A plan from a TOML file, checked; what is wrong is told with line and field.
 
-    \b
-    [[grid]]
-    datasets = ["digits", "iris"]
-    rates = [[0.2, 0.4], [0.15, 0.15]]
-    rounds = 100_000
-    seeds = 10                               # 0 … 9, or a list
-    learners.RCNBF.gamma = [0.1, 0.2]        # a list is a grid
-    learners.Fliptron = {}
+    .. code-block:: toml
+
+        [[grid]]
+        datasets = ["digits", "iris"]
+        rates = [[0.2, 0.4], [0.15, 0.15]]
+        rounds = 100_000
+        seeds = 10                               # 0 … 9, or a list
+        learners.RCNBF.gamma = [0.1, 0.2]        # a list is a grid
+        learners.Fliptron = {}
+        order = "resample"                       # optional, as are raw, dtype and rows
     """
     path = Path(path)
     try:
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8")
         content = tomllib.loads(text)
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error.strerror})") from None
@@ -136,8 +183,8 @@ class _Reader:
     def grid(self, number: int, table: Mapping[str, Any]) -> list[Spec]:
         needed = ("datasets", "rates", "rounds", "seeds", "learners")
         for name in table:
-            if name not in (*needed, "order"):
-                raise self.refuse(number, name, f"unknown; {', '.join(needed)} and order are expected")
+            if name not in (*needed, *_OPTIONAL):
+                raise self.refuse(number, name, f"unknown; {', '.join((*needed, *_OPTIONAL))} are expected")
         for name in needed:
             if name not in table:
                 raise self.refuse(number, name, "missing")
@@ -146,7 +193,7 @@ class _Reader:
             if not good:
                 raise self.refuse(number, name, f"{table.get(name)!r} will not do; {allowed} is expected")
 
-        datasets, seeds, order = table["datasets"], table["seeds"], table.get("order", "resample")
+        datasets, seeds, options = table["datasets"], table["seeds"], _OPTIONAL | dict(table)
         check("datasets", _list_of(datasets, str), "a list of names")
         for name in datasets:
             if name not in REGISTRY and not Path(name).exists():
@@ -157,36 +204,45 @@ class _Reader:
         try:
             rates = [Rates.of(pair) for pair in table["rates"]]
             rounds = whole("rounds", table["rounds"], 1)
+            rows = None if options["rows"] is None else whole("rows", options["rows"], 1)
         except InputError as error:
-            field_name = "rounds" if str(error).startswith("rounds") else "rates"
-            raise self.refuse(number, field_name, str(error)) from None
+            named = next((name for name in ("rounds", "rows") if str(error).startswith(name)), "rates")
+            raise self.refuse(number, named, str(error)) from None
         count = seeds if isinstance(seeds, int) and not isinstance(seeds, bool) else 0
         check("seeds", count > 0 or (_list_of(seeds, int) and min(seeds) >= 0), "a number of seeds or a list of them")
-        check("order", order in _ORDERS, "'resample', 'shuffle' or 'file'")
+        check("order", options["order"] in get_args(Order), "'resample', 'shuffle' or 'file'")
+        check("raw", isinstance(options["raw"], bool), "true or false")
+        check("dtype", options["dtype"] in ("float64", "float32", "uint8"), "'float64', 'float32' or 'uint8'")
         check("learners", isinstance(table["learners"], dict) and bool(table["learners"]), "a table of learners")
-        learners = {name: self._learner(number, name, params) for name, params in table["learners"].items()}
-        chosen = range(count) if count else seeds
-        return grid(datasets=datasets, rates=rates, learners=learners, rounds=rounds, seeds=chosen, order=order)
+        return grid(
+            datasets=datasets,
+            rates=rates,
+            learners={name: self._learner(number, name, params) for name, params in table["learners"].items()},
+            rounds=rounds,
+            seeds=range(count) if count else seeds,
+            rows=rows,
+            **{name: options[name] for name in ("order", "raw", "dtype")},
+        )
 
     def _learner(self, number: int, name: str, params: Any) -> dict[str, list[Any]]:
         if name not in ROSTER:
             raise self.refuse(number, f"learners.{name}", f"unknown learner; one of {', '.join(ROSTER)} is expected")
         if not isinstance(params, dict):
             raise self.refuse(number, f"learners.{name}", f"{params!r} will not do; a table of parameters is expected")
-        known = [key for key in signature(ROSTER[name]).parameters if key not in _SHAPE]
+        known = settings(name)
         values = {}
         for key, value in params.items():
             if key not in known:
                 raise self.refuse(number, f"learners.{name}.{key}", f"unknown; one of {', '.join(known)} is expected")
             values[key] = value if isinstance(value, list) and key != "rates" else [value]
-            plain = signature(ROSTER[name]).parameters[key].default
+            plain = known[key]
             if not values[key] or (isinstance(plain, bool) and not all(isinstance(each, bool) for each in values[key])):
                 allowed = "true or false" if isinstance(plain, bool) else "at least one value"
                 raise self.refuse(number, f"learners.{name}.{key}", f"{value!r} will not do; {allowed} is expected")
         told = {"rates": (0.0, 0.0)} if "rates" in known else {}
         for choice in itertools.product(*values.values()):
             try:
-                ROSTER[name](n_classes=3, n_features=2, seed=0, **told | dict(zip(values, choice, strict=True)))
+                maker(name)(n_classes=3, n_features=2, seed=0, **told | dict(zip(values, choice, strict=True)))
             except (InputError, TypeError, AttributeError, ValueError) as error:
                 wrong = next((key for key in values if key in str(error)), next(iter(values), name))
                 raise self.refuse(number, f"learners.{name}.{wrong}", str(error)) from None

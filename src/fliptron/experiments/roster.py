@@ -7,30 +7,24 @@ from functools import partial
 from inspect import signature
 from typing import Any
 
-from fliptron.arrays import InputError
-from fliptron.datasets import Dataset
+from fliptron.datasets.dataset import Dataset
 from fliptron.experiments.vowpal import VowpalWabbit
-from fliptron.learners import (
-    BPA,
-    RCINE,
-    RCNBF,
-    SOBA,
-    AveragedRCNBF,
-    Banditron,
-    Confidit,
-    Fliptron,
-    LeastMeanSquares,
-    Perceptron,
-    RidgeRegression,
-)
+from fliptron.learners.banditron import RCNBF, AveragedRCNBF, Banditron
+from fliptron.learners.fliptron import Fliptron
+from fliptron.learners.passive_aggressive import BPA
+from fliptron.learners.perceptron import Perceptron
+from fliptron.learners.rcine import RCINE
+from fliptron.learners.regression import Confidit, LeastMeanSquares, RidgeRegression
+from fliptron.learners.second_order import SOBA
 from fliptron.noise.published import NETWORKS
+from fliptron.refusals import InputError
 
 ROSTER: dict[str, Callable[..., Any]] = {
     "Perceptron": Perceptron,
     "Banditron": Banditron,
     "BPA": BPA,
     "SOBA": SOBA,
-    "SOBA-full": partial(SOBA, diagonal=False),
+    "SOBA-full": partial(SOBA, form="full"),
     "RCNBF": RCNBF,
     "AveragedRCNBF": AveragedRCNBF,
     "RCINE": RCINE,
@@ -45,28 +39,42 @@ ROSTER: dict[str, Callable[..., Any]] = {
 SLOW = ("SOBA-full", "RCINE-NREst", "VowpalWabbit")
 DEFAULT = [name for name in ROSTER if name not in SLOW]
 """What `fliptron run` compares when not told otherwise."""
+_SHAPE = ("n_classes", "n_features", "seed")
 
 
-def build(
-    name: str,
-    dataset: Dataset,
-    *,
-    rates: tuple[float, float],
-    seed: int,
-    gamma: Any = None,
-    dtype: str = "float64",
-    **params: Any,
-) -> Any:
-    """A learner fit for a data set. Those that must know the rates are told the true ones.
-
-    `gamma` replaces the default exploration of the learners that explore at random, `dtype` the precision of those that
-    have a choice; `params` are the learner's own.
-    """
+def maker(name: str) -> Callable[..., Any]:
+    """What builds a learner of this name."""
     make = ROSTER.get(name)
     if make is None:
         raise InputError(f"{name!r} is not a learner; one of {', '.join(ROSTER)} is expected")
-    offered: dict[str, Any] = {"rates": rates, "dtype": dtype} | ({} if gamma is None else {"gamma": gamma})
-    if name == "RCINE-NREst" and dataset.name in NETWORKS:
-        offered["estimator"] = f"nrest:{dataset.name}"
-    taken = {key: value for key, value in offered.items() if key in signature(make).parameters} | params
-    return make(n_classes=dataset.n_classes, n_features=dataset.n_features, seed=seed, **taken)
+    return make
+
+
+def settings(name: str) -> dict[str, Any]:
+    """The parameters of a learner with their defaults, without its shape and seed."""
+    known = signature(maker(name)).parameters
+    return {key: each.default for key, each in known.items() if key not in _SHAPE}
+
+
+def module(name: str) -> str:
+    """Where a learner's code is."""
+    make = maker(name)
+    return str(getattr(make, "func", make).__module__)
+
+
+def effective(name: str, dataset: str, *, rates: tuple[float, float], dtype: str, **params: Any) -> dict[str, Any]:
+    """Every parameter of a learner as it will be, on a data set of this name.
+
+    Those that must know the rates are told the true ones, and those that can keep float32 weights do so unless the
+    data is float64, where `params` do not say otherwise.
+    """
+    offered: dict[str, Any] = {"rates": list(rates), "dtype": "float64" if dtype == "float64" else "float32"}
+    if name == "RCINE-NREst" and dataset in NETWORKS:
+        offered["estimator"] = f"nrest:{dataset}"
+    known = settings(name)
+    return known | {key: value for key, value in offered.items() if key in known} | params
+
+
+def build(name: str, dataset: Dataset, *, seed: int, **params: Any) -> Any:
+    """A learner fit for a data set, with parameters from `effective`."""
+    return maker(name)(n_classes=dataset.n_classes, n_features=dataset.n_features, seed=seed, **params)

@@ -2,31 +2,46 @@
 
 from __future__ import annotations
 
-import json
 import os
+import socket
 import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from itertools import groupby
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import fliptron
-from fliptron.arrays import InputError, whole
-from fliptron.datasets import Dataset, load
+from fliptron.datasets.dataset import Dataset
+from fliptron.datasets.registry import load
 from fliptron.experiments.plan import Spec
 from fliptron.experiments.roster import build
-from fliptron.results import Results
-from fliptron.simulate import StoppedError, simulate
-
-Row = dict[str, Any]
-Watch = Callable[[Sequence[Row]], object]
-"""Called with the rows of each batch as it comes in."""
+from fliptron.logs.tables import write_log
+from fliptron.output import make_folder
+from fliptron.refusals import InputError, missing, whole
+from fliptron.results import Results, Run
+from fliptron.simulation import StoppedError, simulate
 
 _BATCH = 250_000  # rounds of replicates that go to a cluster's worker together
+_PATIENCE = 10.0  # seconds a scheduler has to answer
 _LOCK = threading.Lock()
+_STOP = threading.Event()
+_COMPILED: set[tuple[str, ...]] = set()
+Play = Callable[[Spec], Run]
+
+
+class Watch:
+    """Told of a plan's progress; this one says nothing."""
+
+    def block(self, spec: Spec, done: int, mistakes: int) -> None:
+        """A run on this machine has played so many rounds and made so many mistakes."""
+
+    def finished(self, runs: Sequence[Run]) -> None:
+        """Runs have finished, or failed."""
 
 
 def play(
@@ -35,101 +50,169 @@ def play(
     *,
     jobs: int | None = None,
     cluster: str | None = None,
-    watch: Watch = lambda rows: None,
+    watch: Watch | None = None,
+    logs: Path | None = None,
+    how: Play | None = None,
 ) -> int:
     """Play what is missing and keep it as it comes in; how many runs failed.
 
     Threads play here: the compiled loop lets go of Python's lock, and they share the data. `cluster` is the address of
     a Dask scheduler, whose workers then play. The numbers are the same everywhere. Ctrl-C or a crash loses only runs
-    in flight; a run that raises is kept as a failure, and is tried again next time.
+    in flight; a run that raises is kept as a failure, and is tried again next time. With `logs`, each run leaves its
+    rounds in that folder. `how` plays one run; by default `play_one` does.
     """
-    results.compact()
-    done, failed = results.done(), 0
-    batches = list(_batches([spec for spec in specs if spec.id not in done], 0 if cluster is None else _BATCH))
-    with _workers(jobs, cluster) as pool:
-        running = {pool.submit(play_batch, batch): batch for batch in batches}
+    watch = watch or Watch()
+    threads = os.cpu_count() if jobs is None else whole("jobs", jobs, 1, 10_000)
+    one = how or (lambda spec: play_one(spec, watch, logs))
+    failed = 0
+    with _workers(threads, cluster) as pool, results.driven():
+        results.compact()
+        done = results.done()
+        left = [spec for spec in specs if spec.id not in done or (logs and not _log_of(spec, logs).exists())]
+        if how is None and cluster is None:
+            _compile_all(left)
+        batches = _batches(left, 0 if cluster is None else _BATCH)
+        waiting: dict[Future[list[Run]], list[Spec]] = {
+            pool.submit(_play_batch, batch, one if cluster is None else how): batch for batch in batches
+        }
         try:
-            for future in as_completed(running):
-                try:
-                    rows = future.result()
-                except Exception as error:  # a worker was lost for good, or could not read its message
-                    rows = [_about(spec) | {"failure": f"{type(error).__name__}: {error}"} for spec in running[future]]
-                results.append(rows)
-                failed += sum(row["failure"] is not None for row in rows)
-                watch(rows)
+            while waiting:
+                ready, _ = wait(waiting, timeout=0.5, return_when=FIRST_COMPLETED)  # wakes up for Ctrl-C
+                for future in ready:
+                    batch = waiting.pop(future)
+                    try:
+                        runs = future.result()
+                    except Exception as error:  # a worker was lost for good, or could not read its message
+                        runs = [about(spec, failure=f"{type(error).__name__}: {error}") for spec in batch]
+                    results.append(runs)
+                    failed += sum(run.failure is not None for run in runs)
+                    watch.finished(runs)
         except BaseException:
-            for future in running:
-                future.cancel()
             _STOP.set()
+            for future in waiting:
+                future.cancel()
             raise
         finally:
             if cluster is None:
                 pool.shutdown(cancel_futures=True)
             _STOP.clear()
-    results.compact()
+        results.compact()
     return failed
 
 
-_STOP = threading.Event()
+def _play_batch(specs: Sequence[Spec], how: Play | None) -> list[Run]:
+    """Replicates of one run, on one worker; a failure is a run too."""
+    return [_guarded(spec, how or play_one) for spec in specs]
 
 
-def play_batch(specs: Sequence[Spec]) -> list[Row]:
-    """The rows of replicates of one run, on one worker."""
-    return [play_one(spec) for spec in specs]
-
-
-def play_one(spec: Spec) -> Row:
-    """One run as a row; a failure is a row too."""
-    row = _about(spec)
+def _guarded(spec: Spec, how: Play) -> Run:
     try:
-        dataset, checksum = _data(spec.dataset)
-        trace = simulate(
-            build(spec.learner, dataset, seed=spec.seed, **{"rates": spec.rates, **spec.params}),
-            dataset,
-            rates=spec.rates,
-            rounds=spec.rounds,
-            seed=spec.seed,
-            order=spec.order,
-            progress=_stop_if_asked,
-        )
+        return how(spec)
     except StoppedError:
         raise
     except InputError as error:
-        return row | {"failure": str(error)}
+        return about(spec, failure=str(error))
     except Exception as error:  # whatever it is, the other runs go on and this one is on record
         where = traceback.extract_tb(error.__traceback__)[-1]
-        return row | {"failure": f"{type(error).__name__}: {error} ({os.path.basename(where.filename)}:{where.lineno})"}
+        told = f"{type(error).__name__}: {error} ({os.path.basename(where.filename)}:{where.lineno})"
+        return about(spec, failure=told)
+
+
+def play_one(spec: Spec, watch: Watch | None = None, logs: Path | None = None) -> Run:
+    """One run."""
+    dataset, checksum = data(spec)
+    _compile(spec, dataset)
+
+    def progress(done: int, mistakes: int) -> None:
+        if _STOP.is_set():
+            raise StoppedError
+        if watch is not None:
+            watch.block(spec, done, mistakes)
+
+    trace = simulate(
+        build(spec.learner, dataset, seed=spec.seed, **spec.effective),
+        dataset,
+        rates=spec.rates,
+        rounds=spec.rounds,
+        seed=spec.seed,
+        order=spec.order,
+        log=logs is not None,
+        progress=progress,
+    )
+    if logs is not None and trace.log is not None:
+        write_log(_log_of(spec, make_folder(logs)), trace.log)
     found = [estimate for _, estimate in trace.estimates if estimate.verdict != "not identified"]
-    return row | {
-        "error": trace.error,
-        "greedy_error": trace.greedy_error,
-        "mean_bit": float(trace.positives[-1] / spec.rounds),
-        "rho0_hat": found[-1].rates.rho0 if found else None,
-        "rho1_hat": found[-1].rates.rho1 if found else None,
-        "verdict": trace.estimates[-1][1].verdict if trace.estimates else None,
-        "seconds": trace.seconds,
-        "checkpoints": trace.rounds.tolist(),
-        "mistakes": trace.mistakes.tolist(),
-        "greedy_mistakes": trace.greedy_mistakes.tolist(),
-        "data_sha256": checksum,
-    }
+    last = trace.estimates[-1][1] if trace.estimates else None
+    return about(
+        spec,
+        error=trace.error,
+        greedy_error=trace.greedy_error,
+        mean_bit=float(trace.positives[-1] / spec.rounds),
+        rho0_hat=found[-1].rates.rho0 if found else None,
+        rho1_hat=found[-1].rates.rho1 if found else None,
+        intervals={name: list(ends) for name, ends in last.intervals.items()} if last else {},
+        verdict=last.verdict if last else None,
+        seconds=trace.seconds,
+        checkpoints=trace.rounds.tolist(),
+        mistakes=trace.mistakes.tolist(),
+        greedy_mistakes=trace.greedy_mistakes.tolist(),
+        data_sha256=checksum,
+    )
 
 
-def _about(spec: Spec) -> Row:
-    """What is known of a run before it is played."""
-    return {
-        "id": spec.id,
-        "dataset": spec.dataset,
-        "rho0": spec.rates[0],
-        "rho1": spec.rates[1],
-        "stream": spec.order,
-        "learner": spec.learner,
-        "params": json.dumps(spec.params, sort_keys=True),
-        "rounds": spec.rounds,
-        "seed": spec.seed,
-        "version": fliptron.__version__,
-        "failure": None,
-    }
+def data(spec: Spec) -> tuple[Dataset, str]:
+    """The data set of a run and its checksum; loaded once."""
+    with _LOCK:
+        return _load(spec.dataset, spec.raw, spec.dtype, spec.rows)
+
+
+@lru_cache(maxsize=8)
+def _load(name: str, raw: bool, dtype: str, rows: int | None) -> tuple[Dataset, str]:
+    dataset = load(name, unit_norm=not raw, dtype=dtype, rows=rows)
+    return dataset, dataset.checksum
+
+
+def _compile(spec: Spec, dataset: Dataset) -> None:
+    """Compile what a run needs, once, before any clock starts."""
+    kind = _kind(spec)
+    with _LOCK:
+        if kind not in _COMPILED:
+            simulate(build(spec.learner, dataset, seed=0, **spec.effective), dataset, rates=spec.rates, rounds=1)
+            _COMPILED.add(kind)
+
+
+def _compile_all(specs: Sequence[Spec]) -> None:
+    """The same for a plan, so that no run is slowed by another's compilation. What goes wrong is said by the run."""
+    for spec in {_kind(spec): spec for spec in specs}.values():
+        with suppress(Exception):
+            _compile(spec, data(spec)[0])
+
+
+def _kind(spec: Spec) -> tuple[str, ...]:
+    return spec.learner, spec.dataset, spec.dtype, str(spec.effective.get("form"))
+
+
+def about(spec: Spec, **found: Any) -> Run:
+    """A run of which this was found."""
+    return Run(
+        id=spec.id,
+        dataset=spec.dataset,
+        rho0=spec.rates[0],
+        rho1=spec.rates[1],
+        stream=spec.order,
+        learner=spec.learner,
+        params=spec.effective,
+        rounds=spec.rounds,
+        seed=spec.seed,
+        code=spec.code,
+        version=fliptron.__version__,
+        options={"raw": spec.raw, "dtype": spec.dtype, "rows": spec.rows},
+        **found,
+    )
+
+
+def _log_of(spec: Spec, logs: Path) -> Path:
+    return logs / f"{spec.learner}-{spec.seed}.parquet"
 
 
 def _batches(specs: Sequence[Spec], most: int) -> Iterator[list[Spec]]:
@@ -142,35 +225,38 @@ def _batches(specs: Sequence[Spec], most: int) -> Iterator[list[Spec]]:
 
 
 @contextmanager
-def _workers(jobs: int | None, cluster: str | None) -> Iterator[Executor]:
+def _workers(threads: int | None, cluster: str | None) -> Iterator[Executor]:
     """Threads here, or the workers of a cluster: both are executors."""
     if cluster is None:
-        with ThreadPoolExecutor(os.cpu_count() if jobs is None else whole("jobs", jobs, 1, 10_000)) as pool:
+        with ThreadPoolExecutor(threads) as pool:
             yield pool
         return
     try:
-        from distributed import Client
+        from distributed import Client  # noqa: PLC0415  # slow to load, and optional
     except ImportError:
-        raise InputError("--cluster needs Dask; install it with: pip install 'fliptron[cluster]'") from None
+        raise missing("Dask", "cluster") from None
+    _check_scheduler(cluster)
     try:
-        client = Client(cluster, timeout="10s")  # type: ignore[no-untyped-call]
-    except (OSError, ValueError, TimeoutError) as error:
+        client = Client(cluster, timeout=f"{_PATIENCE:.0f}s")
+    except Exception as error:  # whatever answers there instead
         raise InputError(f"no Dask scheduler answers at {cluster} ({type(error).__name__})") from None
     with client:
-        yield client.get_executor(retries=3)  # type: ignore[no-untyped-call]
+        yield client.get_executor(retries=3)
 
 
-def _data(name: str) -> tuple[Dataset, str]:
-    with _LOCK:
-        return _load(name)
+def _check_scheduler(address: str) -> None:
+    """See that a Dask scheduler answers, before Dask's own client waits for minutes or for exabytes.
 
-
-@lru_cache(maxsize=8)
-def _load(name: str) -> tuple[Dataset, str]:
-    dataset = load(name)
-    return dataset, dataset.checksum
-
-
-def _stop_if_asked(done: int, mistakes: int) -> None:
-    if _STOP.is_set():
-        raise StoppedError
+    Either side of a Dask connection first sends how many frames are to come, in eight bytes: a small number.
+    """
+    parts = urlsplit(address if "://" in address else f"tcp://{address}")
+    if parts.scheme != "tcp":
+        return
+    try:
+        with socket.create_connection((parts.hostname or "", parts.port or 8786), timeout=_PATIENCE) as there:
+            there.settimeout(_PATIENCE)
+            heard = there.recv(8)
+    except (OSError, ValueError) as error:
+        raise InputError(f"no Dask scheduler answers at {address} ({type(error).__name__})") from None
+    if len(heard) < 8 or int.from_bytes(heard, "little") > 1000:
+        raise InputError(f"what answers at {address} is not a Dask scheduler")

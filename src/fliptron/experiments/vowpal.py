@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from fliptron.arrays import InputError, SparseRow, as_row
+from fliptron.arrays import SparseRow, as_row
+from fliptron.refusals import InputError, missing
 from fliptron.rounds import Decision
 
 SETTINGS = (
@@ -31,7 +32,7 @@ class VowpalWabbit:
         try:
             import vowpalwabbit
         except ImportError:
-            raise InputError("VowpalWabbit is not installed; get it with: pip install 'fliptron[peers]'") from None
+            raise missing("Vowpal Wabbit", "peers") from None
         self.params = {"n_classes": n_classes, "n_features": n_features, "options": options, "seed": seed}
         words = f"--cb_explore {n_classes} {options} --random_seed {seed + 1} --quiet -b 18"
         try:

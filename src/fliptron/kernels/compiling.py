@@ -1,17 +1,33 @@
-"""How code is compiled: with which options, kept where, and called how."""
+"""How code is compiled: with which options, kept where, and called how. The one door to Numba's inside.
+
+What Numba promises nobody is used here and in `registers.py` alone: the options `_nrt` and `forceinline`, a
+dispatcher's `_cache` and `overloads`, `entry_point`, and how a compiled function is taken apart and put together.
+`tests/test_compiling.py` names the versions for which all this was seen to work.
+"""
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
-import shutil
+import pickle
+import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numba
+import numba.extending
 import platformdirs
+from numba.core.caching import NullCache
+from numba.core.compiler import CompileResult
+from numba.core.serialize import dumps
+
+from fliptron import source
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 VECTOR = {"reassoc", "nsz", "contract"}
 """Sums may be reordered into vector lanes and fused; NaN and infinity keep their meaning."""
@@ -25,19 +41,41 @@ STEP: Any = {"_nrt": False, "forceinline": True}
 references (an atomic count for each array touched cost a quarter of a round at 10×64); and it melts into
 the loop that calls it (passing a state of three arrays from call to call cost another sixth)."""
 
+_PLAIN = ("fliptron.learners.base", "fliptron.learners.files")  # not compiled
+_KEPT = 400  # files of compiled code; a fresh set of all learners makes some 150
 
-def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+
+def compiled(**options: Any) -> Callable[[Function], Function]:
     """Compile a function on first use, and keep the machine code for the next process."""
 
-    def decorate(function: Callable[..., Any]) -> Any:
-        config: Any = numba.config
-        usual, config.CACHE_DIR = config.CACHE_DIR, _FOLDER
-        try:
-            return numba.njit(cache=bool(_FOLDER), **options)(function)
-        finally:
-            config.CACHE_DIR = usual
+    def decorate(function: Function) -> Function:
+        dispatcher = numba.njit(**options)(function)
+        if hasattr(dispatcher, "_cache") and _FOLDER is not None and _is_ours(function.__module__):
+            dispatcher._cache = Kept(function, _FOLDER)
+        return dispatcher  # type: ignore[no-any-return]
 
     return decorate
+
+
+def overload(function: Callable[..., Any], **options: Any) -> Callable[[Function], Function]:
+    """Declare what a function is in compiled code, by the types of its arguments."""
+
+    def decorate(typing: Function) -> Function:
+        @functools.wraps(typing)
+        def bare(*types: Any) -> Any:
+            found = typing(*types)
+            found.__annotations__ = {}  # Numba compares them with those of the function that chose
+            return found
+
+        typing.__annotations__ = bare.__annotations__ = {}
+        return numba.extending.overload(function, jit_options=STEP | options)(bare)  # type: ignore[no-any-return]
+
+    return decorate
+
+
+def intrinsic(*, prefer_literal: bool = False) -> Callable[[Function], Function]:
+    """Declare a function that writes its instructions itself."""
+    return numba.extending.intrinsic(prefer_literal=prefer_literal)  # type: ignore[no-any-return]
 
 
 def entry(function: Any, *example: Any) -> Callable[..., Any]:
@@ -52,32 +90,103 @@ def entry(function: Any, *example: Any) -> Callable[..., Any]:
     return function.overloads[signature].entry_point  # type: ignore[no-any-return]
 
 
-def _cache_folder(keep: int = 8) -> str:
-    """A folder for this very source, or nothing where none can be written.
+class Kept(NullCache):  # type: ignore[misc]
+    """Compiled code of one function, one file for each signature, named by all that it was made from.
 
-    Numba notices an edit only in the file of the function it looks up, and would go on using an old copy of a
-    step from another. The folders longest unused are removed.
+    Numba's own cache looks only at the file of the function itself: it goes on using an old copy of a step from another
+    file, and compiles anew for a comment. And it trusts what it reads. Here a name holds a digest of the code that the
+    function and the types of its arguments come from, and a file starts with a digest of the rest: a damaged one is
+    removed, and made again.
     """
-    package = Path(__file__).parents[1]
-    digest = hashlib.sha256(numba.__version__.encode())
-    for path in sorted(package.rglob("*.py")):
-        digest.update(path.read_bytes())
-    base = Path(os.environ.get("NUMBA_CACHE_DIR") or platformdirs.user_cache_dir("fliptron"), "compiled")
-    folder = base / digest.hexdigest()[:16]
+
+    def __init__(self, function: Callable[..., Any], folder: Path) -> None:
+        self._function, self._folder = function, folder
+
+    @property
+    def cache_path(self) -> str:
+        """The folder."""
+        return str(self._folder)
+
+    def load_overload(self, signature: Any, target: Any) -> Any:
+        """The compiled function, or None."""
+        target.refresh()
+        path, content = self._path(signature, target.codegen()), b""
+        if path is None:
+            return None
+        with suppress(OSError):
+            content = path.read_bytes()
+            os.utime(path)
+        try:
+            if content and hashlib.sha256(content[32:]).digest() == content[:32]:
+                return CompileResult._rebuild(target, *pickle.loads(content[32:]))
+        except Exception:  # whatever another version of Numba, Python or a library makes of it  # noqa: S110
+            pass
+        if content:
+            with suppress(OSError):
+                path.unlink()
+        return None
+
+    def save_overload(self, signature: Any, result: Any) -> None:
+        """Keep a compiled function; where nothing can be written, nothing is kept."""
+        path = self._path(signature, result.codegen)
+        if path is None or result.lifted or result.library.has_dynamic_globals:
+            return
+        content = dumps(result._reduce())
+        with suppress(OSError):
+            with tempfile.NamedTemporaryFile(dir=self._folder, suffix=".tmp", delete=False) as file:
+                file.write(hashlib.sha256(content).digest() + content)
+            os.replace(file.name, path)
+
+    def _path(self, signature: Any, codegen: Any) -> Path | None:
+        """Where it is kept; nowhere if a user's state is among the types, whose steps may change unseen."""
+        modules = {self._function.__module__, *_modules(signature)}
+        if not all(map(_is_ours, modules)):
+            return None
+        made_from = (
+            source.digest(*modules, without=_PLAIN),
+            self._function.__module__,
+            self._function.__qualname__,
+            hashlib.sha256(self._function.__code__.co_code).hexdigest(),
+            str(signature),
+            codegen.magic_tuple(),
+            numba.__version__,
+            sys.version,
+        )
+        name = hashlib.sha256(repr(made_from).encode()).hexdigest()[:32]
+        return self._folder / f"{self._function.__name__}-{name}.code"
+
+
+def _is_ours(module: str) -> bool:
+    return module.startswith("fliptron.")
+
+
+def _modules(types: Any) -> Iterator[str]:
+    """Where the named tuples among types, and within them, come from: their steps are declared beside them."""
+    for each in getattr(types, "args", types):
+        if hasattr(each, "instance_class"):
+            yield each.instance_class.__module__
+        if hasattr(each, "types"):
+            yield from _modules(each.types)
+
+
+def _folder() -> Path | None:
+    """Where compiled code is kept, tidied; None where nothing can be written."""
+    folder = Path(os.environ.get("NUMBA_CACHE_DIR") or platformdirs.user_cache_dir("fliptron"), "code")
     try:
-        new = not folder.exists()
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
-            os.utime(folder)
-        if new:
-            latest_first = sorted(base.iterdir(), key=lambda path: path.stat().st_mtime, reverse=True)
-            for old in latest_first[keep:]:
-                shutil.rmtree(old, ignore_errors=True)
+            pass
+        with os.scandir(folder) as entries:
+            there = [each for each in entries if each.is_file()]
+        if len(there) > _KEPT:  # those longest unused go
+            there.sort(key=lambda each: each.stat().st_mtime, reverse=True)
+            for old in there[_KEPT // 2 :]:
+                os.unlink(old)
     except FileNotFoundError:  # another process tidied up at the same moment
         pass
-    except OSError:  # nowhere to write: compile anew in every process
-        return ""
-    return str(folder)
+    except OSError:
+        return None
+    return folder
 
 
-_FOLDER = _cache_folder()
+_FOLDER = _folder()

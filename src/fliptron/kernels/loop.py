@@ -1,35 +1,35 @@
-"""One round, and the loop over rounds: shared by all learners.
+"""One round, as every learner plays it: score, choose, learn.
 
-A learner is a *state*: a named tuple of arrays that starts with its weights `W` (K×d) and room for K
-`scores`. Three functions take a state and get their meaning from its type, in plain Python and in
-compiled code alike: `score`, `choose` and `learn`. A learner's file declares them with `@scores`,
-`@chooses` and `@learns`; by default scores are linear and choices ε-greedy.
+A learner is a *state*: a named tuple of arrays and numbers with room for K `scores`. Three functions take a state and
+get their meaning from its type, in plain Python and in compiled code alike: `score`, `choose` and `learn`. A learner's
+file declares them with `@scores`, `@chooses` and `@learns`; by default scores are linear in the weights `W` (K×d) and
+choices ε-greedy. The loop over rounds, which knows the truth, is in `game.py`.
 """
 
-# mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import isfinite
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
-from numba.extending import overload
 
-from fliptron.arrays import InputError
-from fliptron.kernels.compiling import LOOP, STEP, compiled, entry
+from fliptron.arrays import LONGEST, Array, Row
+from fliptron.kernels.compiling import LOOP, STEP, compiled, entry, overload
 from fliptron.kernels.randomness import uniform
 from fliptron.kernels.rows import fits, followed
 from fliptron.kernels.vectors import argmax, lead, scores_of, square
+from fliptron.rounds import LEAST_PROBABILITY
 
-SCRATCH = ("scores", "work", "spreads", "pulls", "powers", "seen", "places", "fresh")
-"""Fields of a state that are only room to work in, and are not saved."""
-
+Scratch = Annotated[Array, "scratch"]
+"""The type of a state's field that is only room to work in, and is not saved."""
+Choice = tuple[int, int, float]
+"""Label, greedy label, probability."""
 Step = Callable[..., Any]
 
 _SCORE: dict[type, Step] = {}
 _CHOOSE: dict[type, Step] = {}
 _LEARN: dict[type, Step] = {}
+_MOST64, _MOST32 = (most**2 * (1 + 1e-9) for most in (LONGEST[8], LONGEST[4]))  # the gate sums in another order
 
 
 def scores(state: type) -> Callable[[Step], Step]:
@@ -50,14 +50,14 @@ def learns(state: type) -> Callable[[Step], Step]:
     return lambda function: _LEARN.setdefault(state, function)
 
 
-def linear_scores(state, x, out):
+def linear_scores(state: Any, x: Row, out: Array) -> None:
     """w_r · x for every label r."""
     scores_of(state.W, x, out)
 
 
-def epsilon_greedy(state, x, gamma, u):
+def epsilon_greedy(state: Any, x: Row, gamma: float, u: float) -> Choice:
     """P(r) = (1 − γ)·1[r = ŷ] + γ/K (the paper's eq. 3), drawn with the uniform number u."""
-    K = state.W.shape[0]
+    K = state.scores.shape[0]
     score(state, x, state.scores)
     greedy = argmax(state.scores, -1)
     label = min(int(u / gamma * K), K - 1) if u < gamma else greedy
@@ -65,89 +65,93 @@ def epsilon_greedy(state, x, gamma, u):
     return label, greedy, probability
 
 
-def score(state, x, out):
+def score(state: Any, x: Row, out: Array) -> None:
     """How much the learner believes in every label."""
     _SCORE.get(type(state), linear_scores)(state, x, out)
 
 
-def choose(state, x, gamma, u):
+def choose(state: Any, x: Row, gamma: float, u: float) -> Choice:
     """The label to play, the greedy label, and the probability of the first."""
-    return _CHOOSE.get(type(state), epsilon_greedy)(state, x, gamma, u)
+    return _CHOOSE.get(type(state), epsilon_greedy)(state, x, gamma, u)  # type: ignore[no-any-return]
 
 
-def learn(state, x, label, greedy, probability, feedback):
+def learn(state: Any, x: Row, label: int, greedy: int, probability: float, feedback: int) -> None:
     """Update the state in place."""
     _LEARN[type(state)](state, x, label, greedy, probability, feedback)
 
 
-@overload(score, jit_options=STEP)
-def _(state, x, out):
+@overload(score)
+def _(state: Any, x: Any, out: Any) -> Step:
     return _SCORE.get(state.instance_class, linear_scores)
 
 
-@overload(choose, jit_options=STEP)
-def _(state, x, gamma, u):
+@overload(choose)
+def _(state: Any, x: Any, gamma: Any, u: Any) -> Step:
     return _CHOOSE.get(state.instance_class, epsilon_greedy)
 
 
-@overload(learn, jit_options=STEP)
-def _(state, x, label, greedy, probability, feedback):
+@overload(learn)
+def _(state: Any, x: Any, label: Any, greedy: Any, probability: Any, feedback: Any) -> Step:
     return _LEARN[state.instance_class]
 
 
+SCALE, POWER, CAP, FEATURES, FEEDBACK, HELD, DECIDED = range(7)
+"""What one round is played by, in one array: the schedule of γ, d, how many kinds of feedback there are, whether another
+thread holds the state, and how many decisions have been made. Compiled code called from Python keeps Python's lock, so
+that looking at these, counting and stepping are one act that no other thread can come between."""
+
+
 @compiled(**STEP)
-def gamma_at(schedule, t):
+def gamma_at(schedule: Any, t: int) -> float:
     """γ_t = min(cap, scale·t^(−power)) for t = 1, 2, …"""
-    scale, power, cap = schedule[0], schedule[1], schedule[2]
-    return min(cap, scale if power == 0.0 else scale * np.float64(t) ** -power)
+    scale, power, cap = schedule[SCALE], schedule[POWER], schedule[CAP]
+    return min(cap, scale if power == 0.0 else scale * np.float64(t) ** -power)  # type: ignore[no-any-return]
+
+
+class NotNowError(Exception):
+    """Another thread holds the state; or x is not d numbers in a row as it lies in memory, or is too long."""
 
 
 @compiled(**STEP)
-def flip(correct, u, rho0, rho1):
-    """The bit that comes back: the truth, flipped with probability ρ1 if right and ρ0 if wrong."""
-    return u >= rho1 if correct else u < rho0
-
-
-class MisfitError(Exception):
-    """A dense x that is not d numbers in a row as it lies in memory."""
-
-
-NOT_FINITE, BAD_DECISION, BAD_FEEDBACK, NOT_NUMBERS, MISFIT = 1, 2, 3, 4, 5
+def admits(state: Any, d: float, x: Row) -> bool:
+    """Whether x is d numbers in a row and not too long; checked here, faster than in Python. NaN is not admitted."""
+    return fits(x, d) and square(x) <= (_MOST64 if state.scores.itemsize == 8 else _MOST32)
 
 
 @compiled(**STEP)
-def decide_one(state, schedule, key, x, t):
-    """Decision t (from 0). That x is d numbers in a row is checked here, faster than in Python."""
-    if not fits(x, state.W.shape[1]):
-        raise MisfitError
-    if not isfinite(square(x)):
-        raise InputError("x holds a value that is not finite, or too large to square")
-    return choose(state, x, gamma_at(schedule, t + 1), uniform(key, t))
+def decide_one(state: Any, turn: Array, key: int, x: Row) -> Choice:
+    """The next decision."""
+    if turn[HELD] > 0.0 or not admits(state, turn[FEATURES], x):
+        raise NotNowError
+    t = int(turn[DECIDED])
+    turn[DECIDED] += 1.0
+    return choose(state, x, gamma_at(turn, t + 1), uniform(key, t))
+
+
+BAD_DECISION, BAD_FEEDBACK, NOT_NOW = 1, 2, 3
 
 
 @compiled(**STEP)
-def learn_one(state, n_feedback, x, decision, feedback):
+def learn_one(state: Any, turn: Array, x: Row, decision: Any, feedback: float) -> int:
     """Learn from one round. What is wrong with it, if anything; then nothing has changed.
 
     Labels and feedback come as floats, so that a fraction is seen and not cut off.
     """
-    K, (label, greedy, probability) = state.W.shape[0], decision
-    if not fits(x, state.W.shape[1]):
-        return MISFIT
-    if not (0.0 <= label < K and 0.0 <= greedy < K and 0.0 < probability <= 1.0):
+    K, (label, greedy, probability) = state.scores.shape[0], decision
+    if turn[HELD] > 0.0 or not admits(state, turn[FEATURES], x):
+        return NOT_NOW
+    if not (0.0 <= label < K and 0.0 <= greedy < K and LEAST_PROBABILITY <= probability <= 1.0):
         return BAD_DECISION
     if label != int(label) or greedy != int(greedy):
         return BAD_DECISION
-    if not (0.0 <= feedback < n_feedback and feedback == int(feedback)):
+    if not (0.0 <= feedback < turn[FEEDBACK] and feedback == int(feedback)):
         return BAD_FEEDBACK
-    if not isfinite(square(x)):
-        return NOT_FINITE
     learn(state, x, int(label), int(greedy), probability, int(feedback))
     return 0
 
 
 @compiled(**LOOP)
-def score_all(state, X, out):
+def score_all(state: Any, X: Any, out: Array) -> None:
     """Scores of every row (n×K)."""
     n = out.shape[0]
     for i in range(n):
@@ -155,7 +159,9 @@ def score_all(state, X, out):
 
 
 @compiled(**LOOP)
-def replay(state, X, label, greedy, probability, bit, best, margin):
+def replay(
+    state: Any, X: Any, label: Array, greedy: Array, probability: Array, bit: Array, best: Array, margin: Array
+) -> None:
     """Learn from rounds that others played; `best` and `margin` get what was held before each bit."""
     n = label.shape[0]
     for i in range(n):
@@ -166,61 +172,9 @@ def replay(state, X, label, greedy, probability, bit, best, margin):
         learn(state, x, label[i], greedy[i], probability[i], bit[i])
 
 
-@compiled(**LOOP)
-def play(
-    state,
-    X,
-    y,
-    rows,  # which example each round shows
-    schedule,  # of γ
-    choice_key,
-    first_choice,  # how many decisions the learner had made before
-    flip_key,
-    first_round,
-    rates,
-    full_information,  # feedback is the true label, not the bit
-    label,
-    greedy,
-    probability,
-    bit,  # written: one entry a round
-    margin,  # written too, unless it is empty
-):
-    """Play and learn one block of rounds. The truth y meets only the channel and the log."""
-    rho0, rho1 = rates
-    n = rows.shape[0]
-    for i in range(n):
-        x, truth = followed(X, rows[i], rows[min(i + 1, n - 1)]), y[rows[i]]
-        t = first_choice + i
-        played, thought, p = choose(state, x, gamma_at(schedule, t + 1), uniform(choice_key, t))
-        if margin.shape[0]:
-            margin[i] = lead(state.scores, thought)
-        noisy = 1 if flip(played == truth, uniform(flip_key, first_round + i), rho0, rho1) else 0
-        learn(state, x, played, thought, p, truth if full_information else noisy)
-        label[i], greedy[i], probability[i], bit[i] = played, thought, p, noisy
-
-
-@compiled(**LOOP)
-def tally(y, rows, label, greedy, bit, start, checkpoints, at, total, counts):
-    """Score a block of rounds: `counts` (4×checkpoints) gets the totals so far at each checkpoint passed.
-
-    Mistakes of the played label, of the greedy label, rounds that explored, bits that were 1.
-    """
-    for i in range(rows.shape[0]):
-        truth = y[rows[i]]
-        total[0] += label[i] != truth
-        total[1] += greedy[i] != truth
-        total[2] += label[i] != greedy[i]
-        total[3] += bit[i]
-        if start + i + 1 == checkpoints[at]:
-            for k in range(4):
-                counts[k, at] = total[k]
-            at += 1
-    return at
-
-
 OneRound = tuple[Step, Step]
 
 
-def one_round(state: Any, schedule: Any, key: Any, n_feedback: int, x: Any) -> OneRound:
+def one_round(state: Any, turn: Array, key: Any, x: Row) -> OneRound:
     """`decide_one` and `learn_one`, compiled for a state and rows like x."""
-    return entry(decide_one, state, schedule, key, x, 0), entry(learn_one, state, n_feedback, x, (0.0, 0.0, 1.0), 1.0)
+    return entry(decide_one, state, turn, key, x), entry(learn_one, state, turn, x, (0.0, 0.0, 1.0), 1.0)

@@ -3,23 +3,22 @@
 Half a matrix is half the memory to move: `apply` and `downdate` are 1.4 times faster and more.
 """
 
-# mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 from __future__ import annotations
 
-from numba.extending import overload
+from typing import Any
 
-from fliptron.arrays import is_sparse
-from fliptron.kernels.compiling import STEP, VECTOR, compiled
+from fliptron.arrays import Array, Row, is_sparse
+from fliptron.kernels.compiling import STEP, VECTOR, compiled, overload
 from fliptron.kernels.rows import index, is_sparse_type, scale, size, stored, value
 from fliptron.kernels.vectors import pick
 
 
-def apply(A, x, u):
+def apply(A: Array, x: Row, u: Array) -> None:
     """u = A·x for a symmetric A."""
     (_apply_sparse if is_sparse(x) else _apply_dense)(A, x, u)
 
 
-def _apply_dense(A, x, u):
+def _apply_dense(A: Array, x: Row, u: Array) -> None:
     """Four rows at a time, each read once for its own sum and for its column's part of the others."""
     d, factor = u.shape[0], scale(x)
     whole = d - d % 4
@@ -47,7 +46,7 @@ def _apply_dense(A, x, u):
         u[i] = k + a[i] * p
 
 
-def _apply_sparse(A, x, u):
+def _apply_sparse(A: Array, x: Row, u: Array) -> None:
     """For every feature of x its row, and below the diagonal its column."""
     u[:] = 0.0
     for j in range(size(x)):
@@ -59,17 +58,17 @@ def _apply_sparse(A, x, u):
             u[k] += A[k, i] * v
 
 
-def quadratic(A, x, u):
+def quadratic(A: Array, x: Row, u: Array) -> float:
     """xᵀA x for such an A, never negative; u is room to work."""
     return (_quadratic_sparse if is_sparse(x) else _quadratic_dense)(A, x, u)
 
 
-def _quadratic_dense(A, x, u):
+def _quadratic_dense(A: Array, x: Row, u: Array) -> float:
     apply(A, x, u)
     return max(pick(u, x), 0.0)
 
 
-def _quadratic_sparse(A, x, u):
+def _quadratic_sparse(A: Array, x: Row, u: Array) -> float:
     """Pairs of features that x has: nothing of length d."""
     total = 0.0
     for j in range(size(x)):
@@ -80,18 +79,18 @@ def _quadratic_sparse(A, x, u):
     return max(total, 0.0)
 
 
-@overload(apply, jit_options=STEP | {"fastmath": VECTOR})
-def _(A, x, u):
+@overload(apply, fastmath=VECTOR)
+def _(A: Any, x: Any, u: Any) -> Any:
     return _apply_sparse if is_sparse_type(x) else _apply_dense
 
 
-@overload(quadratic, jit_options=STEP | {"fastmath": VECTOR})
-def _(A, x, u):
+@overload(quadratic, fastmath=VECTOR)
+def _(A: Any, x: Any, u: Any) -> Any:
     return _quadratic_sparse if is_sparse_type(x) else _quadratic_dense
 
 
 @compiled(fastmath=VECTOR, **STEP)
-def downdate(A, u, times):
+def downdate(A: Array, u: Array, times: float) -> None:
     """A −= times·u·uᵀ in the lower triangle: Sherman and Morrison's step for an inverse."""
     for i in range(u.shape[0]):
         a, v = A[i], times * u[i]

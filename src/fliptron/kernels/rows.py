@@ -1,15 +1,13 @@
 """Rows: an example is dense or sparse, floats or bytes with one scale; a few accessors hide which."""
 
-# mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import overload
 
-from fliptron.arrays import Array, Csr, Scaled, ScaledRow, SparseRow
-from fliptron.kernels.compiling import STEP, compiled
+from fliptron.arrays import Array, Csr, Row, Scaled, ScaledRow, SparseRow
+from fliptron.kernels.compiling import STEP, compiled, overload
 
 
 class Followed(NamedTuple):
@@ -23,39 +21,39 @@ Wrapped = ScaledRow, Followed
 """Forms of a row that hold another one."""
 
 
-def size(x):
+def size(x: Row) -> int:
     """How many values x stores."""
     return size(x.row) if isinstance(x, Wrapped) else x.values.shape[0] if isinstance(x, SparseRow) else x.shape[0]
 
 
-def index(x, j):
+def index(x: Row, j: int) -> int:
     """The feature of stored value j."""
     return index(x.row, j) if isinstance(x, Wrapped) else x.indices[j] if isinstance(x, SparseRow) else j
 
 
-def stored(x, j):
+def stored(x: Row, j: int) -> float:
     """Stored value j: the value itself, or a byte that its row's scale makes one."""
     return stored(x.row, j) if isinstance(x, Wrapped) else x.values[j] if isinstance(x, SparseRow) else x[j]
 
 
-def scale(x):
+def scale(x: Row) -> float:
     """What the stored values are to be multiplied with."""
     return x.scale if isinstance(x, ScaledRow) else 1.0
 
 
-def fits(x, d):
+def fits(x: Row, d: int) -> bool:
     """Whether a dense x is d numbers in a row; a sparse one has been through the gate."""
     return isinstance(x, SparseRow) or (x.shape == (d,) and x.flags.c_contiguous)
 
 
-def with_values(x, values):
+def with_values(x: Row, values: Array) -> Row:
     """A row with other values in the places of x's; the first of `values` are taken."""
     if isinstance(x, Wrapped):
         return with_values(x.row, values)
     return SparseRow(x.indices, values[: size(x)]) if isinstance(x, SparseRow) else values
 
 
-def row(X, i):
+def row(X: Any, i: int) -> Any:
     """Example i."""
     if isinstance(X, Scaled):
         return ScaledRow(row(X.rows, i), X.scale[i])
@@ -65,7 +63,7 @@ def row(X, i):
     return X[i]
 
 
-def followed(X, i, k):
+def followed(X: Any, i: int, k: int) -> Any:
     """Example i, with example k to be asked for meanwhile. A matter of time only.
 
     Compiled, it borrows from X: only a loop that counts no references may hold it.
@@ -73,13 +71,13 @@ def followed(X, i, k):
     return row(X, i)
 
 
-def kind(x):
+def kind(x: Row) -> Any:
     """Which of the forms a type of Numba's stands for."""
     return getattr(x, "instance_class", None)
 
 
-@overload(size, jit_options=STEP)
-def _(x):
+@overload(size)
+def _(x: Any) -> Any:
     return {
         ScaledRow: lambda x: size(x.row),
         Followed: lambda x: size(x.row),
@@ -87,8 +85,8 @@ def _(x):
     }.get(kind(x), lambda x: x.shape[0])
 
 
-@overload(index, jit_options=STEP)
-def _(x, j):
+@overload(index)
+def _(x: Any, j: Any) -> Any:
     return {
         ScaledRow: lambda x, j: index(x.row, j),
         Followed: lambda x, j: index(x.row, j),
@@ -96,8 +94,8 @@ def _(x, j):
     }.get(kind(x), lambda x, j: j)
 
 
-@overload(stored, jit_options=STEP)
-def _(x, j):
+@overload(stored)
+def _(x: Any, j: Any) -> Any:
     return {
         ScaledRow: lambda x, j: stored(x.row, j),
         Followed: lambda x, j: stored(x.row, j),
@@ -105,20 +103,20 @@ def _(x, j):
     }.get(kind(x), lambda x, j: x[j])
 
 
-@overload(scale, jit_options=STEP)
-def _(x):
+@overload(scale)
+def _(x: Any) -> Any:
     return (lambda x: x.scale) if kind(x) is ScaledRow else (lambda x: 1.0)
 
 
-@overload(fits, jit_options=STEP)
-def _(x, d):
+@overload(fits)
+def _(x: Any, d: Any) -> Any:
     if kind(x) is SparseRow:
         return lambda x, d: True
     return lambda x, d: x.shape[0] == d and (d == 1 or x.strides[0] == x.itemsize)
 
 
-@overload(with_values, jit_options=STEP)
-def _(x, values):
+@overload(with_values)
+def _(x: Any, values: Any) -> Any:
     if not is_sparse_type(x):
         return lambda x, values: values
     if kind(x) in Wrapped:
@@ -126,8 +124,8 @@ def _(x, values):
     return lambda x, values: SparseRow(x.indices, values[: x.indices.shape[0]])
 
 
-@overload(followed, jit_options=STEP)
-def _(X, i, k):
+@overload(followed)
+def _(X: Any, i: Any, k: Any) -> Any:
     return {
         Scaled: lambda X, i, k: ScaledRow(followed(X.rows, i, k), X.scale[i]),
         Csr: lambda X, i, k: Followed(_sparse(X, i), _sparse(X, k)),
@@ -135,30 +133,30 @@ def _(X, i, k):
 
 
 @compiled(**STEP)
-def _sparse(X, i):
+def _sparse(X: Any, i: int) -> SparseRow:
     start, stop = X.indptr[i], X.indptr[i + 1]
     return SparseRow(X.indices[start:stop], X.data[start:stop])
 
 
-def innermost(x):
+def innermost(x: Row) -> Any:
     """The type of the row in the end: an array, or a SparseRow."""
     while kind(x) in Wrapped:
         x = x.types[0]
     return x
 
 
-def is_sparse_type(x):
+def is_sparse_type(x: Row) -> bool:
     """What `is_sparse` says of values, of a type of Numba's."""
     return kind(innermost(x)) is SparseRow
 
 
-def is_contiguous_type(*arrays):
+def is_contiguous_type(*arrays: Any) -> bool:
     """Whether rows and arrays of these types lie in memory without gaps."""
     parts = [part for x in map(innermost, arrays) for part in (x.types if kind(x) is SparseRow else [x])]
     return all(part.layout == "C" for part in parts)
 
 
 @compiled(**STEP)
-def value(x, j):
+def value(x: Row, j: int) -> float:
     """Value j."""
     return stored(x, j) * scale(x)

@@ -1,16 +1,15 @@
 """The paper's family: RCNBF, Banditron (no noise) and RCNBF with averaged weights."""
 
-# mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fliptron.arrays import Array
+from fliptron.arrays import Array, Row
 from fliptron.exploration import Exploration
 from fliptron.kernels.compiling import STEP, compiled
-from fliptron.kernels.loop import learns, scores
+from fliptron.kernels.loop import Scratch, learns, scores
 from fliptron.kernels.vectors import add, scores_of
 from fliptron.learners.base import Learner
 from fliptron.rounds import Rates
@@ -20,18 +19,20 @@ class RcnbfState(NamedTuple):
     """Weights and the rates to undo."""
 
     W: Array
-    scores: Array
+    scores: Scratch
     rates: Array  # ρ0, ρ1
 
 
 @compiled(**STEP)
-def unbiased(bit, rates):
+def unbiased(bit: int, rates: Array) -> float:
     """h(f_ρ) = (f_ρ − ρ0)/β (Lemma 1): its mean over flips is the true feedback."""
-    return (bit - rates[0]) / (1.0 - rates[0] - rates[1])
+    return (bit - rates[0]) / (1.0 - rates[0] - rates[1])  # type: ignore[no-any-return]
 
 
 @compiled(**STEP)
-def add_update(W, times, rates, x, label, greedy, probability, feedback):
+def add_update(
+    W: Array, times: float, rates: Array, x: Row, label: int, greedy: int, probability: float, feedback: int
+) -> None:
     """W += times·H, with H = (h/P(ỹ))·e_ỹ⊗x − e_ŷ⊗x (the paper's eq. 5)."""
     weight = unbiased(feedback, rates) / probability
     if label == greedy:  # one step for two, most of the time: a tenth of a round
@@ -42,7 +43,7 @@ def add_update(W, times, rates, x, label, greedy, probability, feedback):
 
 
 @learns(RcnbfState)
-def rcnbf(state, x, label, greedy, probability, feedback):
+def rcnbf(state: RcnbfState, x: Row, label: int, greedy: int, probability: float, feedback: int) -> None:
     """W += H."""
     add_update(state.W, 1.0, state.rates, x, label, greedy, probability, feedback)
 
@@ -91,8 +92,11 @@ class RCNBF(Learner):
         shape = {"n_classes": n_classes, "n_features": n_features}
         super().__init__(**shape, gamma=gamma, seed=seed, positive=True, dtype=dtype)
 
-    def _start(self, W: Array, scores: Array) -> Any:
-        return RcnbfState(W, scores, np.array(self.rates))
+    def _start(self) -> Any:
+        return RcnbfState(self._weights(), self._scores(), np.array(self.rates))
+
+    def _flaw(self) -> str:
+        return "" if tuple(self.state.rates) == self.rates else "its rates are not those of its parameters"
 
 
 class Banditron(RCNBF):
@@ -126,15 +130,15 @@ class AveragedState(NamedTuple):
     """RCNBF's, and what it takes to know the mean of all past weights."""
 
     W: Array
-    scores: Array
+    scores: Scratch
     rates: Array
     late: Array  # K×d: Σ (i − 1)·H_i, what the mean of W_1 … W_n lacks, times n
     updates: Array  # n
-    work: Array  # K
+    work: Scratch  # K
 
 
 @scores(AveragedState)
-def averaged_scores(state, x, out):
+def averaged_scores(state: AveragedState, x: Row, out: Array) -> None:
     """w̄_r · x, with w̄ the mean of W_1 … W_n, kept as W_n − (1/n)·Σ (i − 1)·H_i."""
     scores_of(state.W, x, out)
     scores_of(state.late, x, state.work)
@@ -143,7 +147,7 @@ def averaged_scores(state, x, out):
 
 
 @learns(AveragedState)
-def averaged(state, x, label, greedy, probability, feedback):
+def averaged(state: AveragedState, x: Row, label: int, greedy: int, probability: float, feedback: int) -> None:
     """RCNBF's H, added to W and, times i − 1, to what the mean of W lacks."""
     add_update(state.W, 1.0, state.rates, x, label, greedy, probability, feedback)
     add_update(state.late, state.updates[0], state.rates, x, label, greedy, probability, feedback)
@@ -164,12 +168,17 @@ class AveragedRCNBF(RCNBF):
 
     tables = 1
 
-    def _start(self, W: Array, scores: Array) -> AveragedState:
+    def _start(self) -> AveragedState:
+        W = self._weights()
         late = np.zeros(W.shape)  # grows with n², too much for float32
-        return AveragedState(W, scores, np.array(self.rates), late, np.zeros(1), np.zeros(self.n_classes))
+        return AveragedState(W, self._scores(), np.array(self.rates), late, np.zeros(1), np.zeros(self.n_classes))
+
+    def _bounds(self) -> dict[str, tuple[float, float]]:
+        return {"updates": (0.0, 1e18)}
 
     @property
     def weights(self) -> Array:
         """The mean W̄, with which it decides."""
-        state = self.state
-        return np.array(state.W - state.late / max(state.updates[0], 1.0), order="C")
+        with self.held():
+            state = self.state
+            return np.array(state.W - state.late / max(state.updates[0], 1.0), order="C")

@@ -1,26 +1,28 @@
-"""What every learner is: a state that decides, learns, predicts, and can be written to a file."""
+"""What every learner is: a state that decides, learns and predicts, for one thread at a time."""
 
 from __future__ import annotations
 
-import io
-import json
 import os
 import sys
+import threading
 import time
 from abc import ABC, abstractmethod
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from inspect import signature
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NoReturn, Self, get_type_hints
 
 import numpy as np
-import scipy.sparse as sp
 from numpy import ndarray
 
 from fliptron.arrays import (
+    FLOATS,
     Array,
-    InputError,
+    Csr,
     Row,
+    SparseRow,
     aligned,
     as_float,
     as_matrix,
@@ -28,26 +30,26 @@ from fliptron.arrays import (
     count_rows,
     feature_major,
     is_sparse,
-    whole,
 )
 from fliptron.exploration import Exploration
 from fliptron.kernels import loop
 from fliptron.kernels.randomness import CHOICES, make_key
-from fliptron.output import write_whole
-from fliptron.rounds import Decision
+from fliptron.learners import files
+from fliptron.refusals import InputError, whole
+from fliptron.rounds import LEAST_PROBABILITY, Decision
 
-_FORMAT = 1
-_MEMORY = 4 * 2**30  # bytes a learner may take
+Layout = str | None
+"""How the K×d arrays of a state lie in memory: "by label", "by feature", or not decided before the first example."""
+_MEMORY: ContextVar[int] = ContextVar("_MEMORY", default=4 * 2**30)  # bytes a learner may take
 _fill = tuple.__new__  # a named tuple from a tuple, at a third of the cost of its constructor
-_KINDS: dict[str, type[Learner]] = {}
 
 
 class Learner(ABC):
-    """A linear learner over a compiled state.
+    """A learner over a compiled state. Any method may be called from any number of threads.
 
-    A subclass says how its state starts (`_start`) and keeps each argument of its constructor as an
-    attribute of the same name. What it does in a round are functions of the state, declared beside the
-    subclass and run by `fliptron.kernels.loop`.
+    A subclass says how its state starts (`_start`) and keeps each argument of its constructor as an attribute of the
+    same name. What it does in a round are functions of the state, declared beside the subclass and run by
+    `fliptron.kernels.loop`.
     """
 
     full_information: ClassVar[bool] = False
@@ -73,27 +75,34 @@ class Learner(ABC):
         self.n_features = whole("n_features", n_features, 1)
         self.exploration = Exploration.of(gamma, positive=positive)
         self.seed = whole("seed", seed, 0, 2**63 - 1)
-        self.rounds = 0
-        """How many decisions have been made."""
         self._dtype = as_float(dtype)
         each = self._dtype.itemsize + 8 * self.tables
         needs = f"{type(self).__name__}, which keeps {each} bytes for every class and feature,"
         check_memory(needs, self.n_classes * self.n_features * each // 8, "fewer of either")
-        W = aligned(np.zeros((self.n_classes, self.n_features), self._dtype))
-        self.state = self._start(W, np.zeros(self.n_classes, self._dtype))
-        self.schedule = np.array(self.exploration.steps)
+        n_feedback = self.n_classes if self.full_information else 2
+        self.turn = np.array([*self.exploration.steps, self.n_features, n_feedback, 0.0, 0.0])
+        """What a round is played by; see `fliptron.kernels.loop`."""
         self.key = int(make_key(self.seed, CHOICES))  # handed over faster than a NumPy number
-        self._n_feedback = self.n_classes if self.full_information else 2
         self._dense: loop.OneRound | None = None
         self._sparse: loop.OneRound | None = None
-        self._arranged = False
+        self._layout: Layout = None
+        self._lock = threading.RLock()
+        self.state = self._start()
 
     def __init_subclass__(cls) -> None:
-        _KINDS[cls.__name__] = cls
+        files.register(cls)
 
     @abstractmethod
-    def _start(self, W: Array, scores: Array) -> Any:
-        """The state before the first round, over zero weights (K×d) and room for K scores."""
+    def _start(self) -> Any:
+        """The state before the first round; see `_weights` and `_scores`."""
+
+    def _weights(self) -> Array:
+        """K×d zeros, aligned."""
+        return aligned(np.zeros((self.n_classes, self.n_features), self._dtype))
+
+    def _scores(self) -> Array:
+        """Room for K scores."""
+        return np.zeros(self.n_classes, self._dtype)
 
     @property
     def params(self) -> dict[str, Any]:
@@ -113,7 +122,13 @@ class Learner(ABC):
     @property
     def weights(self) -> Array:
         """The K×d matrix behind `scores` (a copy)."""
-        return np.array(self.state.W, order="C")
+        with self.held():
+            return np.array(self.state.W, order="C")
+
+    @property
+    def rounds(self) -> int:
+        """How many decisions have been made."""
+        return int(self.turn[loop.DECIDED])
 
     def decide(self, x: Any) -> Decision:
         """Choose a label for one example: a dense vector of d numbers, or one sparse row."""
@@ -121,11 +136,10 @@ class Learner(ABC):
         if steps is None:  # what is right already skips the gate
             x, steps = self._admit(x)
         try:
-            played = steps[0](self.state, self.schedule, self.key, x, self.rounds)
-        except loop.MisfitError:
-            return Learner.decide(self, as_row(x, self.n_features, self._dtype))
-        self.rounds += 1
-        return _fill(Decision, played)
+            return _fill(Decision, steps[0](self.state, self.turn, self.key, x))
+        except loop.NotNowError:
+            with self._mine() as turn:
+                return _fill(Decision, steps[0](self.state, turn, self.key, self._row(x)))
 
     def learn(self, x: Any, decision: Decision, feedback: int) -> None:
         """Learn from the bit that came back for `decision` on `x`, now or much later, in any order."""
@@ -133,29 +147,32 @@ class Learner(ABC):
         if steps is None:
             row, steps = self._admit(x)
         try:
-            wrong = steps[1](self.state, self._n_feedback, row, decision, feedback)
-        except (TypeError, ValueError, OverflowError, SystemError):  # the last: no tuple
-            with suppress(TypeError):  # of what is no series of things
-                if not isinstance(decision, tuple):
-                    Learner.learn(self, x, tuple(decision), feedback)
-                    return
-            raise self._refusal(loop.NOT_NUMBERS, decision, feedback) from None
+            wrong = steps[1](self.state, self.turn, row, decision, feedback)
+            if wrong == loop.NOT_NOW:
+                with self._mine() as turn:
+                    wrong = steps[1](self.state, turn, self._row(row), decision, feedback)
+        except (TypeError, ValueError, OverflowError, SystemError):  # SystemError: the decision is not a tuple
+            if isinstance(decision, tuple):
+                self._refuse_round(decision, feedback)
+            Learner.learn(self, x, self._as_tuple(decision, feedback), feedback)
+            return
         if wrong:
-            if wrong != loop.MISFIT:
-                raise self._refusal(wrong, decision, feedback)
-            Learner.learn(self, as_row(x, self.n_features, self._dtype), decision, feedback)
+            self._refuse_round(decision, feedback, wrong)
 
     def warm_up(self, *, sparse: bool = False) -> float:
         """Compile now what the first round would; the seconds it took (less than one if it was kept from before)."""
         began = time.perf_counter()
-        self._admit(sp.csr_array((1, self.n_features)) if sparse else np.zeros(self.n_features))
+        nothing = np.zeros(0, self._dtype)
+        x = SparseRow(nothing.astype(np.int32), nothing) if sparse else np.zeros(self.n_features, self._dtype)
+        self._steps(x)
         return time.perf_counter() - began
 
     def scores(self, X: Any) -> Array:
         """What the learner believes of every label (n×K); the highest is the greedy one."""
         matrix = as_matrix(X, self.n_features, self._dtype)
-        out = np.empty((count_rows(matrix), self.n_classes), self.state.scores.dtype)
-        loop.score_all(self.state, matrix, out)
+        out = np.empty((count_rows(matrix), self.n_classes), self._dtype)
+        with self.held():
+            loop.score_all(self.state, matrix, out)
         return out
 
     def predict(self, X: Any) -> Array:
@@ -164,34 +181,26 @@ class Learner(ABC):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write parameters and state to an `.npz` file, whole or not at all; no pickle."""
-        about = {"format": _FORMAT, "learner": type(self).__name__, "params": self.params, "rounds": self.rounds}
-        try:
-            text = json.dumps(about)
-        except TypeError:
-            raise InputError(f"{type(self).__name__} holds an object that a file cannot: {self.params}") from None
-        content = io.BytesIO()
-        np.savez(content, allow_pickle=False, about=text, **self._arrays())
-        write_whole(Path(path), content.getvalue())
+        with self.held():
+            content = files.packed(type(self), self.params, self.rounds, self._layout, self._arrays())
+        files.write(Path(path), content)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read what `save` wrote; the learner goes on as if it had never stopped."""
-        about, arrays = _read(Path(path))
-        kind = _KINDS.get(str(about["learner"]))
-        if kind is None or not issubclass(kind, cls):
-            raise InputError(f"{path} holds a {about['learner']}; a {cls.__name__} is expected")
-        try:
-            learner = kind(**about["params"])
-        except TypeError as error:
-            raise InputError(f"{path} is not a saved {about['learner']} ({error})") from None
-        learner.rounds = whole("rounds", about["rounds"], 0)
-        for name, empty in learner._arrays().items():
-            stored = arrays.get(name)
-            if stored is None or stored.shape != empty.shape or stored.dtype != empty.dtype:
-                raise InputError(f"{path} is not a saved {about['learner']}: array {name!r} is missing or misshapen")
-            if not np.isfinite(stored).all():
-                raise InputError(f"{path} is not a saved {about['learner']}: array {name!r} is not finite")
-            empty[...] = stored
+        with files.opened(Path(path)) as saved:
+            kind = saved.kind(cls)
+            learner: Self
+            with _at_most(saved.size):
+                learner = saved.build(kind)
+            learner.turn[loop.DECIDED] = saved.rounds
+            learner.arrange(saved.layout)
+            for name, array in learner._arrays().items():
+                low, high = learner._bounds().get(name, (-np.inf, np.inf))
+                array[...] = saved.array(name, array, low, high)
+            flaw = learner._flaw()
+            if flaw:
+                raise InputError(f"{path} is not a saved {kind.__name__}: {flaw}")
         return learner
 
     def room(self) -> int:
@@ -199,75 +208,133 @@ class Learner(ABC):
         return sys.maxsize
 
     def settle(self) -> None:  # noqa: B027  # meant to be empty
-        """Do what cannot be done within a round; most learners have nothing to do."""
+        """Do what cannot be done within a round; `learn` calls it, and most learners have nothing to do."""
+
+    @contextmanager
+    def held(self) -> Iterator[Self]:
+        """Hold the learner for a while: the rounds of other threads wait, and its state does not change."""
+        with self._lock:
+            self.turn[loop.HELD] += 1.0
+            try:
+                yield self
+            finally:
+                self.turn[loop.HELD] -= 1.0
+
+    @contextmanager
+    def _mine(self) -> Iterator[Array]:
+        """What to play a round by for the one thread that may, when all others have let go."""
+        with self.held():
+            turn = self.turn.copy()
+            turn[loop.HELD] = 0.0
+            try:
+                yield turn
+            finally:
+                self.turn[loop.DECIDED] = turn[loop.DECIDED]
+
+    def arrange(self, layout: Layout) -> None:
+        """Lay the K×d arrays out for dense or sparse examples, "by label" or "by feature", if no example came before."""
+        with self.held():
+            if self._layout is None and layout == "by feature" and self.by_feature:
+                shape = (self.n_classes, self.n_features)
+                fields = {name: a for name, a in self.state._asdict().items() if getattr(a, "shape", None) == shape}
+                self.state = self.state._replace(**{name: feature_major(a) for name, a in fields.items()})
+            self._layout = self._layout or layout
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.params.items())})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_dense": None, "_sparse": None}
+        with self.held():
+            kept = {**self.__dict__, "_dense": None, "_sparse": None}
+            kept["state"] = type(self.state)(*(np.copy(a, "K") if isinstance(a, ndarray) else a for a in self.state))
+        kept["turn"] = self.turn.copy()
+        kept["turn"][loop.HELD] = 0.0
+        del kept["_lock"]
+        return kept
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._dtype = as_float(self._dtype.name)  # the very object that NumPy's arrays name
+        self._lock = threading.RLock()
+        self._dtype = FLOATS[self._dtype.name]  # the very object that NumPy's arrays name
 
     def _arrays(self) -> dict[str, Array]:
         """The arrays of the state that live on in a file."""
-        fields = self.state._asdict()
-        return {name: a for name, a in fields.items() if isinstance(a, np.ndarray) and name not in loop.SCRATCH}
+        hints = get_type_hints(type(self.state), include_extras=True)
+        kept = [name for name, hint in hints.items() if hint != loop.Scratch]
+        return {name: a for name in kept if isinstance(a := getattr(self.state, name), ndarray)}
 
-    def _refusal(self, wrong: int, decision: Decision, feedback: Any) -> InputError:
-        if wrong == loop.NOT_NUMBERS:
-            return InputError(f"decision {decision!r} and feedback {feedback!r}: four numbers are expected")
+    def _bounds(self) -> Mapping[str, tuple[float, float]]:
+        """What the values of an array in a file may be, where not any finite number; integers must be in here."""
+        return {}
+
+    def _flaw(self) -> str:
+        """What else is wrong with a state that came from a file."""
+        return ""
+
+    def _as_tuple(self, decision: Any, feedback: Any) -> Any:
+        try:
+            return tuple(decision)
+        except TypeError:
+            self._refuse_round(decision, feedback)
+
+    def _refuse_round(self, decision: Any, feedback: Any, wrong: int | None = None) -> NoReturn:
         if wrong == loop.BAD_DECISION:
-            allowed = f"labels from 0 to {self.n_classes - 1} and a probability above 0 and at most 1 are expected"
-            return InputError(f"{decision} cannot be learnt from; {allowed}")
+            raise InputError(
+                f"{decision} cannot be learnt from; labels from 0 to {self.n_classes - 1} and a probability of at least "
+                f"{LEAST_PROBABILITY:g} and at most 1 are expected"
+            )
         if wrong == loop.BAD_FEEDBACK:
             allowed = f"the true label, 0 to {self.n_classes - 1}," if self.full_information else "0 or 1"
-            return InputError(f"feedback is {feedback!r}; {allowed} is expected")
-        return InputError("x holds a value that is not finite, or too large to square")
-
-    def arrange(self, x: Any) -> None:
-        """Lay the weights out for examples like x, a row or a matrix, if none was seen before."""
-        if self.by_feature and not self._arranged and is_sparse(x):
-            shape = (self.n_classes, self.n_features)
-            fields = {name: a for name, a in self.state._asdict().items() if getattr(a, "shape", None) == shape}
-            self.state = self.state._replace(**{name: feature_major(a) for name, a in fields.items()})
-        self._arranged = True
+            raise InputError(f"feedback is {feedback!r}; {allowed} is expected")
+        raise InputError(f"decision {decision!r} and feedback {feedback!r}: four numbers are expected") from None
 
     def _admit(self, x: Any) -> tuple[Row, loop.OneRound]:
         """Check an example, and compile for its kind if it is the first."""
-        x = as_row(x, self.n_features, self._dtype)
+        row = as_row(x, self.n_features, self._dtype)
+        return row, self._steps(row)
+
+    def _steps(self, x: Row) -> loop.OneRound:
         kind = "_sparse" if is_sparse(x) else "_dense"
-        steps = getattr(self, kind)
+        steps: loop.OneRound | None = getattr(self, kind)
         if steps is None:
-            self.arrange(x)
-            steps = loop.one_round(self.state, self.schedule, np.uint64(self.key), self._n_feedback, x)
-            setattr(self, kind, steps)
-        return x, steps
+            with self.held():
+                self.arrange(layout_for(x))
+                steps = loop.one_round(self.state, self.turn, np.uint64(self.key), x)
+                setattr(self, kind, steps)
+        return steps
+
+    def _row(self, x: Row) -> Row:
+        """An example once more through the gate, unless it has been: sparse ones always have."""
+        return as_row(x, self.n_features, self._dtype) if isinstance(x, ndarray) else x
 
 
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
-    try:
-        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-        about = json.loads(str(arrays.pop("about")))
-    except FileNotFoundError:
-        raise InputError(f"{path} does not exist") from None
-    except Exception as error:  # whatever a damaged or foreign file can raise
-        raise InputError(f"{path} is not a saved learner ({error})") from None
-    if (
-        not isinstance(about, dict)
-        or about.get("format") != _FORMAT
-        or not {"learner", "params", "rounds"} <= set(about)
-    ):
-        raise InputError(f"{path} is not a saved learner of format {_FORMAT}")
-    return about, arrays
+def layout_for(x: Row | Csr | Any) -> str:
+    """How weights should lie for examples like x, a row or a matrix."""
+    return "by feature" if is_sparse(x) else "by label"
+
+
+def flaw_of_factor(factor: Array) -> str:
+    """What is wrong with factors of an inverse (see `fliptron.kernels.factors`) that came from a file."""
+    positive = (np.diagonal(factor, axis1=-2, axis2=-1) > 0.0).all()
+    return "" if positive else "a variance is not positive"
 
 
 def check_memory(what: str, numbers: int, instead: str) -> None:
     """Refuse a state of so many float64 numbers that it would not fit, before it is made."""
-    if numbers * 8 > _MEMORY:
-        raise InputError(
-            f"{what} needs {numbers * 8 / 2**30:.1f} GiB; at most {_MEMORY / 2**30:.0f} GiB is allowed: use {instead}"
-        )
+    most = _MEMORY.get()
+    if numbers * 8 > most:
+        raise InputError(f"{what} needs {_size(numbers * 8)}; at most {_size(most)} is allowed: use {instead}")
+
+
+def _size(count: float) -> str:
+    return f"{count / 2**30:.3g} GiB" if count >= 2**29 else f"{count / 2**20:.3g} MiB"
+
+
+@contextmanager
+def _at_most(size: int) -> Iterator[None]:
+    """A learner built from a file takes no more memory than the file's size gives reason for."""
+    token = _MEMORY.set(min(_MEMORY.get(), 4 * size + 2**24))
+    try:
+        yield
+    finally:
+        _MEMORY.reset(token)

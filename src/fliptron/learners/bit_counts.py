@@ -1,6 +1,5 @@
 """Bits counted by what they tell: of a label played blindly ρ0, of one that is sure 1 − ρ1; and the rates from that."""
 
-# mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 from __future__ import annotations
 
 from math import sqrt
@@ -23,15 +22,26 @@ _TOP = 0.2  # share of rounds, by their probability, that may count as sure
 _START, _WORTH = 0.6, 150.0  # mean bit of the sure before any was seen, and its weight in rounds
 _LEAST_RATES = 0.01, 0.1  # no linear model is always right: some flips keep outliers from ruling it
 _LEAST_BETA, _MOST_RHO0 = 0.15, 0.4
+_UNIFORM = 1e-5  # a log may say 0.333333; a choice that is not uniform is as near to 1/K once in 10⁵ rounds
 
 
 @compiled(**STEP)
-def count(tallies, scores, spreads, label, greedy, probability, feedback, best, surest):
+def count(
+    tallies: Array,
+    scores: Array,
+    spreads: Array,
+    label: int,
+    greedy: int,
+    probability: float,
+    feedback: int,
+    best: int,
+    surest: float,
+) -> None:
     """Count the bit where it tells a rate; `surest` is the probability of the best label."""
     K = scores.shape[0]
     tallies[LEVEL] += 0.02 * (1.0 - _TOP - (1.0 if surest < tallies[LEVEL] else 0.0))
     tallies[LEVEL] = min(max(tallies[LEVEL], 0.0), 0.999)
-    if probability == 1.0 / K:
+    if abs(probability * K - 1.0) < _UNIFORM:
         tallies[UNIFORM] += 1.0
         tallies[UNIFORM_ONES] += feedback
     elif label != greedy and probability < 0.5 / K:  # no z would have chosen it: all but certainly wrong
@@ -47,14 +57,14 @@ def count(tallies, scores, spreads, label, greedy, probability, feedback, best, 
 
 
 @compiled(**STEP)
-def wrong_bit(tallies, K, sure):
+def wrong_bit(tallies: Array, K: int, sure: float) -> float:
     """Mean bit of a wrong label, ρ0: of blind rounds itself, of uniform ones from m = ρ0 + (sure − ρ0)/K."""
     uniform = (K * tallies[UNIFORM_ONES] - tallies[UNIFORM] * sure) / (K - 1)
     return (uniform + tallies[BLIND_ONES]) / max(tallies[UNIFORM] + tallies[BLIND], 1.0)
 
 
 @compiled(**STEP)
-def channel(tallies, K):
+def rates_to_learn_by(tallies: Array, K: int) -> tuple[float, float]:
     """ρ0 and β to learn by. A ρ0 too low or a ρ1 too high costs little, their opposites much: lean that way."""
     sure = (tallies[SURE_ONES] + _WORTH * _START) / (tallies[SURE] + _WORTH)
     rho0 = wrong_bit(tallies, K, sure) - 1.0 / sqrt(tallies[UNIFORM] + tallies[BLIND] + 1.0)  # two standard errors
@@ -88,7 +98,12 @@ def estimate_of(tallies: Array, K: int) -> Estimate:
     }
     wide = sqrt(wide0**2 + wide1**2)
     intervals["beta"] = (max(rates.beta - wide, 0.0), min(rates.beta + wide, 1.0))
-    counts = {"rounds": int(tallies[LEARNT]), "explored": float(tallies[BLIND]), "confident": sure.rounds}
+    counts = {
+        "rounds": int(tallies[LEARNT]),
+        "blind": float(tallies[BLIND]),
+        "uniform": float(tallies[UNIFORM]),
+        "confident": sure.rounds,
+    }
     return Estimate(rates, verdict, reason, intervals, details=counts)
 
 

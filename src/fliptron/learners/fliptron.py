@@ -1,17 +1,16 @@
 """Fliptron: a softmax seen through the noise, with error bars on every score, that learns the noise as it plays."""
 
-# mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 from __future__ import annotations
 
 from math import exp, log, sqrt
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from fliptron.arrays import Array, InputError, real
+from fliptron.arrays import SHORTEST, Array, Row
 from fliptron.exploration import Exploration
 from fliptron.kernels.compiling import STEP, compiled
-from fliptron.kernels.loop import chooses, learns
+from fliptron.kernels.loop import Choice, Scratch, chooses, learns
 from fliptron.kernels.rows import index, size, value
 from fliptron.kernels.vectors import argmax, scores_of, square
 from fliptron.learners.base import Learner, check_memory
@@ -28,12 +27,13 @@ from fliptron.learners.bit_counts import (
     SURE_ONES,
     UNIFORM,
     UNIFORM_ONES,
-    channel,
     count,
     estimate_of,
     rates_of,
+    rates_to_learn_by,
 )
 from fliptron.noise.estimate import Estimate
+from fliptron.refusals import one_of, real
 from fliptron.rounds import Decision, Rates
 
 REACH = 2.0
@@ -46,26 +46,28 @@ FULL = 2**20
 _MACKAY = np.pi / 8  # E σ(s) ≈ σ(m/√(1 + πv/8)) for s ~ N(m, v)
 _NEGLIGIBLE = 1e-3  # a step of fewer standard deviations is not taken
 _ALARM = 8.0
+_LEAST_ODDS = 1e-150  # of all other labels together: their square is still a number
+_LEAST_SHARE = 2.0**-53
 
 
 class FliptronState(NamedTuple):
     """A Gaussian belief about the weights, w_r ~ N(W_r, Σ_r), and counts of bits."""
 
     W: Array
-    scores: Array
+    scores: Scratch
     covariance: Array  # K×d×d, of which the lower triangles count, or K×d: the diagonals only
     tallies: Array
-    spreads: Array  # √(xᵀΣ_r x), for the x last looked at
-    work: Array  # 4×K
-    pulls: Array  # Σ_r x, if Σ is full
-    powers: Array  # x², value by value
-    seen: Array  # that x
-    places: Array
-    fresh: Array  # how many values it stores; −1: the belief has changed since
+    spreads: Scratch  # √(xᵀΣ_r x), for the x last looked at
+    work: Scratch  # 4×K
+    pulls: Scratch  # Σ_r x, if Σ is full
+    powers: Scratch  # x², value by value
+    seen: Scratch  # that x
+    places: Scratch
+    fresh: Scratch  # how many values it stores; −1: the belief has changed since
 
 
 @compiled(**STEP)
-def look(state, x):
+def look(state: FliptronState, x: Row) -> None:
     """Mean and standard deviation of every score, unless x is the one last looked at and nothing has changed."""
     n = size(x)
     if state.fresh[0] == n:
@@ -84,7 +86,7 @@ def look(state, x):
 
 
 @compiled(**STEP)
-def share(scores, spreads, label):
+def share(scores: Array, spreads: Array, label: int) -> float:
     """The share of z in [0, REACH] for which the label's s_r + z·σ_r is highest: an interval, as these are lines."""
     low, high = 0.0, REACH
     for r in range(scores.shape[0]):
@@ -99,7 +101,7 @@ def share(scores, spreads, label):
 
 
 @chooses(FliptronState)
-def optimist(state, x, gamma, u):
+def optimist(state: FliptronState, x: Row, gamma: float, u: float) -> Choice:
     """argmax_r s_r + z·σ_r with one z for all labels, uniform on [0, REACH]; with probability γ any label at all."""
     K = state.W.shape[0]
     look(state, x)
@@ -113,11 +115,12 @@ def optimist(state, x, gamma, u):
             imagined = state.scores[r] + z * state.spreads[r]
             if imagined > top:
                 label, top = r, imagined
-    return label, greedy, gamma / K + (1.0 - gamma) * share(state.scores, state.spreads, label)
+    chance = max(share(state.scores, state.spreads, label), _LEAST_SHARE)  # lines may cross within a rounding error
+    return label, greedy, gamma / K + (1.0 - gamma) * chance
 
 
 @compiled(**STEP)
-def restart(state):
+def restart(state: FliptronState) -> None:
     """Forget the weights and most of the counts' weight, not the rates."""
     state.W[:] = 0.0
     state.covariance[:] = 0.0
@@ -132,17 +135,17 @@ def restart(state):
 
 
 @learns(FliptronState)
-def filter_bit(state, x, label, greedy, probability, feedback):
+def filter_bit(state: FliptronState, x: Row, label: int, greedy: int, probability: float, feedback: int) -> None:
     """Bayes' rule for one bit, for one label's score at a time, matched by a Gaussian."""
     length = sqrt(square(x))
     state.tallies[LEARNT] += 1.0
-    if length == 0.0:
+    if length < SHORTEST:
         return
     look(state, x)
     state.fresh[0] = -1
     K, s, tallies = state.W.shape[0], state.scores, state.tallies
     odds, chance, slope, bend = state.work
-    best, others, doubt = argmax(s, -1), 1e-300, 0.0  # sums without the best, whose odds 1 would drown them
+    best, others, doubt = argmax(s, -1), _LEAST_ODDS, 0.0  # sums without the best, whose odds 1 would drown them
     for r in range(K):
         odds[r] = exp((s[r] - s[best]) / length)
         if r != best:
@@ -150,7 +153,7 @@ def filter_bit(state, x, label, greedy, probability, feedback):
             doubt += (odds[r] * state.spreads[r] / length) ** 2
     top = (state.spreads[best] / length) ** 2
     count(tallies, s, state.spreads, label, greedy, probability, feedback, best, 1.0 / (1.0 + others))
-    rho0, beta = channel(tallies, K)
+    rho0, beta = rates_to_learn_by(tallies, K)
     given = 0.0
     for r in range(K):  # the chance of a bit 1, and its first two derivatives in s_ỹ or −s_r
         v = (state.spreads[r] / length) ** 2
@@ -180,6 +183,9 @@ def filter_bit(state, x, label, greedy, probability, feedback):
         restart(state)
 
 
+Form = Literal["auto", "full", "diagonal"]
+
+
 class Fliptron(Learner):
     """The default learner: told nothing, tuned nowhere, it learns weights and noise from the bits alone.
 
@@ -200,9 +206,9 @@ class Fliptron(Learner):
     and is known exactly. With a small probability γ_t any label is played, blindly.
 
     **The noise.** Uniform and blind rounds tell ρ0 (a random label is right once in K), sure ones 1 − ρ1; as in
-    `Plateaus`, but a round at a time. `rates` are the estimates, `estimate()` gives their intervals.
+    `Plateaus`, but round by round. `rates` are the estimates, `estimate()` gives their intervals.
 
-    The length of x does not matter. K·d² ≤ 2²⁰ keeps a full Σ_r (O(K·d²) a round); beyond, its diagonal (O(K·d)).
+    The length of x does not matter. K·d² ≤ 2²⁰ keeps a full Σ_r (O(K·d²) per round); beyond, its diagonal (O(K·d)).
 
     Parameters
     ----------
@@ -238,14 +244,12 @@ class Fliptron(Learner):
         n_classes: int,
         n_features: int,
         gamma: float | Exploration | None = None,
-        form: Literal["auto", "full", "diagonal"] = "auto",
+        form: Form = "auto",
         half_life: float | None = None,
         seed: int = 0,
     ) -> None:
-        if form not in ("auto", "full", "diagonal"):
-            raise InputError(f"form is {form!r}; 'auto', 'full' or 'diagonal' is expected")
-        self.form = form
-        self.half_life = None if half_life is None else real("half_life", half_life, 1000.0)
+        self.form = one_of("form", form, get_args(Form))
+        self.half_life = None if half_life is None else real("half_life", half_life, 1000.0, 1e15)
         if gamma is None:
             gamma = Exploration(0.15, power=0.5) if half_life is None else 0.15 / sqrt(self.half_life or 1.0)
         super().__init__(n_classes=n_classes, n_features=n_features, gamma=gamma, seed=seed)
@@ -260,8 +264,8 @@ class Fliptron(Learner):
         """Whether every label keeps a whole covariance, or only its diagonal."""
         return self.form == "full" or (self.form == "auto" and self.n_classes * self.n_features**2 <= FULL)
 
-    def _start(self, W: Array, scores: Array) -> FliptronState:
-        K, d = W.shape
+    def _start(self) -> FliptronState:
+        K, d = self.n_classes, self.n_features
         if self.full:
             check_memory(f"Fliptron(form='full') at K={K}, d={d}", K * d * d, "form='diagonal', which needs K·d")
             covariance = np.tile(np.eye(d) * PRIOR, (K, 1, 1))
@@ -270,8 +274,8 @@ class Fliptron(Learner):
         tallies = np.zeros(11)
         tallies[LEVEL], tallies[RESTARTS] = 0.5, self.half_life is not None
         return FliptronState(
-            W,
-            scores,
+            self._weights(),
+            self._scores(),
             covariance,
             tallies,
             spreads=np.zeros(K),
@@ -283,14 +287,31 @@ class Fliptron(Learner):
             fresh=np.full(1, -1),
         )
 
+    def _bounds(self) -> dict[str, tuple[float, float]]:
+        return {"tallies": (0.0, 1e18)}
+
+    def _flaw(self) -> str:
+        covariance, tallies = self.state.covariance, self.state.tallies
+        diagonals = np.diagonal(covariance, axis1=1, axis2=2) if self.full else covariance
+        if not ((diagonals > 0.0) & (diagonals <= 1.01 * PRIOR)).all():
+            return f"a variance is outside 0 to {PRIOR:g}"
+        pairs = ((UNIFORM, UNIFORM_ONES), (BLIND, BLIND_ONES), (SURE, SURE_ONES), (LEARNT, FORGOT))
+        if any(tallies[part] > tallies[total] for total, part in pairs):
+            return "a count is larger than the one it is part of"
+        return (
+            "" if tallies[RESTARTS] == (self.half_life is not None) else "its tallies are not those of its parameters"
+        )
+
     @property
     def rates(self) -> Rates:
         """The flip rates as estimated now."""
-        return rates_of(self.state.tallies, self.n_classes)
+        with self.held():
+            return rates_of(self.state.tallies, self.n_classes)
 
     def estimate(self) -> Estimate:
         """The rates with 95 % intervals and a verdict, from the bits it has counted."""
-        return estimate_of(self.state.tallies, self.n_classes)
+        with self.held():
+            return estimate_of(self.state.tallies, self.n_classes)
 
     def learn(self, x: Any, decision: Decision, feedback: int) -> None:
         """Learn from the bit that came back for `decision` on `x`, now or much later, in any order."""
@@ -308,6 +329,11 @@ class Fliptron(Learner):
         """Forget a little when it is time: information fades by a factor, and the prior takes its place."""
         if self.half_life is None or self.room() > 0:
             return
+        with self.held():
+            if self.room() <= 0:  # another thread may have been faster
+                self._forget()
+
+    def _forget(self) -> None:
         self.state.tallies[FORGOT] = self.state.tallies[LEARNT]
         keep = 0.5 ** (1 / 16)
         covariance = self.state.covariance

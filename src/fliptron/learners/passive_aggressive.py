@@ -1,36 +1,43 @@
 """Bandit Passive-Aggressive: the smallest step that would have made the bit right."""
 
-# mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
-from fliptron.arrays import Array, InputError, real
+from fliptron.arrays import LONGEST, SHORTEST, Array, Row
 from fliptron.exploration import Exploration
-from fliptron.kernels.loop import learns
+from fliptron.kernels.loop import Scratch, learns
 from fliptron.kernels.vectors import add, dot, square
 from fliptron.learners.base import Learner
+from fliptron.refusals import one_of, real
+
+
+_LEAST64, _LEAST32 = SHORTEST**2, LONGEST[4] ** -2
 
 
 class PassiveAggressiveState(NamedTuple):
     """Weights, and what bounds a step."""
 
     W: Array
-    scores: Array
+    scores: Scratch
     correct_margin: float
     cap: float
     slack: float
 
 
 @learns(PassiveAggressiveState)
-def passive_aggressive(state, x, label, greedy, probability, feedback):
+def passive_aggressive(
+    state: PassiveAggressiveState, x: Row, label: int, greedy: int, probability: float, feedback: int
+) -> None:
     """z = w_ỹ·x; bit 1: loss [m − z]₊ and a step up; bit 0: loss [1 + z]₊ and a step down."""
     z = dot(state.W, label, x)
     loss = max(0.0, state.correct_margin - z if feedback == 1 else 1.0 + z)
     norm = square(x) + state.slack
-    if loss > 0.0 and norm > (1e-300 if state.W.itemsize == 8 else 1e-70):  # or the weights would not hold the step
+    if loss > 0.0 and norm > (
+        _LEAST64 if state.W.itemsize == 8 else _LEAST32
+    ):  # or the weights would not hold the step
         step = min(state.cap, loss / norm)
         add(state.W, label, step if feedback == 1 else -step, x)
 
@@ -52,8 +59,8 @@ class BPA(Learner):
     ----------
     n_classes, n_features : K ≥ 2 labels, d ≥ 1 features.
     gamma : exploration in [0, 1], a number or an `Exploration`.
-    correct_margin : m ≥ 0. 1 in the authors' paper; 0 in the code of Agarwal & Manwani.
-    variant, aggressiveness : "PA", "PA-I" or "PA-II"; C > 0 for the last two.
+    correct_margin : m from 0 to 10⁹. 1 in the paper and in code of Agarwal & Manwani's laboratory; 0 in Zhong's own code.
+    variant, aggressiveness : "PA", "PA-I" or "PA-II"; C from 10⁻⁹ to 10⁹ for the last two.
     dtype : precision of the weights, "float64" or "float32".
     seed : of the exploration.
 
@@ -83,17 +90,15 @@ class BPA(Learner):
         dtype: str = "float64",
         seed: int = 0,
     ) -> None:
-        self.correct_margin = real("correct_margin", correct_margin, 0.0)
-        self.aggressiveness = real("aggressiveness", aggressiveness, 0.0, open_below=True)
-        if variant not in ("PA", "PA-I", "PA-II"):
-            raise InputError(f"variant is {variant!r}; 'PA', 'PA-I' or 'PA-II' is expected")
-        self.variant = variant
+        self.correct_margin = real("correct_margin", correct_margin, 0.0, 1e9)
+        self.aggressiveness = real("aggressiveness", aggressiveness, 1e-9, 1e9)
+        self.variant = one_of("variant", variant, get_args(Variant))
         super().__init__(n_classes=n_classes, n_features=n_features, gamma=gamma, seed=seed, dtype=dtype)
 
-    def _start(self, W: Array, scores: Array) -> PassiveAggressiveState:
+    def _start(self) -> PassiveAggressiveState:
         return PassiveAggressiveState(
-            W,
-            scores,
+            self._weights(),
+            self._scores(),
             correct_margin=self.correct_margin,
             cap=self.aggressiveness if self.variant == "PA-I" else np.inf,
             slack=1.0 / (2.0 * self.aggressiveness) if self.variant == "PA-II" else 0.0,

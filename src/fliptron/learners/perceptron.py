@@ -1,12 +1,11 @@
 """The Perceptron: what learning looks like when the true label is told."""
 
-# mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from fliptron.arrays import Array
-from fliptron.kernels.loop import learns
+from fliptron.arrays import Array, Row
+from fliptron.kernels.loop import Scratch, learns
 from fliptron.kernels.vectors import add
 from fliptron.learners.base import Learner
 
@@ -15,11 +14,11 @@ class PerceptronState(NamedTuple):
     """Weights alone."""
 
     W: Array
-    scores: Array
+    scores: Scratch
 
 
 @learns(PerceptronState)
-def perceptron(state, x, label, greedy, probability, feedback):
+def perceptron(state: PerceptronState, x: Row, label: int, greedy: int, probability: float, feedback: int) -> None:
     """If ŷ ≠ y: w_y += x, w_ŷ −= x (the paper's eq. 2)."""
     if greedy != feedback:
         add(state.W, feedback, 1.0, x)
@@ -58,5 +57,5 @@ class Perceptron(Learner):
     def __init__(self, *, n_classes: int, n_features: int, dtype: str = "float64", seed: int = 0) -> None:
         super().__init__(n_classes=n_classes, n_features=n_features, gamma=0.0, seed=seed, dtype=dtype)
 
-    def _start(self, W: Array, scores: Array) -> PerceptronState:
-        return PerceptronState(W, scores)
+    def _start(self) -> PerceptronState:
+        return PerceptronState(self._weights(), self._scores())

@@ -1,55 +1,62 @@
 """RCINE: RCNBF that estimates the rates while it plays."""
 
-# mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from fliptron.arrays import Array, InputError, real, whole
+from fliptron.arrays import Array, Row
 from fliptron.exploration import Exploration
 from fliptron.kernels.compiling import STEP, compiled
-from fliptron.kernels.loop import learns, score
+from fliptron.kernels.loop import Scratch, learns, score
 from fliptron.kernels.rows import index, size, value
 from fliptron.kernels.vectors import argmax, lead
 from fliptron.learners.banditron import add_update
-from fliptron.learners.base import Learner
-from fliptron.noise import Estimate, Plateaus, RateEstimator, Window
+from fliptron.learners.base import Learner, check_memory
+from fliptron.noise.estimate import Estimate, RateEstimator
+from fliptron.noise.plateaus import Plateaus
 from fliptron.noise.published import NETWORKS, NREst
-from fliptron.rounds import Decision, Rates
+from fliptron.refusals import InputError, real, whole
+from fliptron.rounds import Decision, Rates, Rounds
 
 
 class RcineState(NamedTuple):
-    """RCNBF's, and the window of rounds the estimator has not yet seen."""
+    """RCNBF's, and the window of rounds the estimator has not yet seen: the columns of `Rounds`."""
 
     W: Array
-    scores: Array
+    scores: Scratch
     rates: Array
-    columns: Array  # N×6: label, greedy, probability, bit, best, margin
-    rows: Array  # N×d, or 0×d if the estimator does not ask for x
     counts: Array  # rounds in the window, rounds learnt from
+    label: Array
+    greedy: Array
+    probability: Array
+    bit: Array
+    best: Array
+    margin: Array
+    X: Array  # N×d, or 0×d if the estimator does not ask for x
 
 
 @compiled(**STEP)
-def record(state, x, label, greedy, probability, feedback):
-    """Write a round into the window, with what the weights hold best before they see its bit."""
-    t = int(state.counts[0])
+def record(state: RcineState, x: Row, label: int, greedy: int, probability: float, feedback: int) -> None:
+    """Write a round into the window, if it has room, with what the weights hold best before they see its bit."""
+    t = state.counts[0]
+    state.counts[1] += 1
+    if not 0 <= t < state.label.shape[0]:
+        return
     score(state, x, state.scores)
     best = argmax(state.scores, -1)
-    column = state.columns[t]
-    column[0], column[1], column[2], column[3] = label, greedy, probability, feedback
-    column[4], column[5] = best, lead(state.scores, best)
-    if state.rows.shape[0]:
-        state.rows[t] = 0.0
+    state.label[t], state.greedy[t], state.probability[t], state.bit[t] = label, greedy, probability, feedback
+    state.best[t], state.margin[t] = best, lead(state.scores, best)
+    if state.X.shape[0]:
+        state.X[t] = 0.0
         for j in range(size(x)):
-            state.rows[t, index(x, j)] = value(x, j)
-    state.counts[0] += 1
-    state.counts[1] += 1
+            state.X[t, index(x, j)] = value(x, j)
+    state.counts[0] = t + 1
 
 
 @learns(RcineState)
-def rcine(state, x, label, greedy, probability, feedback):
+def rcine(state: RcineState, x: Row, label: int, greedy: int, probability: float, feedback: int) -> None:
     """Push (x, ỹ, f_ρ) to S, then RCNBF's H with the estimated rates (the paper's Algorithm 2)."""
     record(state, x, label, greedy, probability, feedback)
     add_update(state.W, 1.0, state.rates, x, label, greedy, probability, feedback)
@@ -112,17 +119,44 @@ class RCINE(Learner):
         self._estimator = _named(estimator, n_classes, seed) if isinstance(estimator, str) else estimator
         super().__init__(n_classes=n_classes, n_features=n_features, gamma=gamma, seed=seed, positive=True)
 
-    def _start(self, W: Array, scores: Array) -> RcineState:
+    def _start(self) -> RcineState:
         # NREst must see all N_s rounds at once; plateaus rank margins within shorter windows of one length.
-        parts = 1 if self._estimator.needs_rows else -(-self.refresh // 5000)
-        size = -(-self.refresh // parts)
-        rows = np.zeros((size if self._estimator.needs_rows else 0, self.n_features), dtype=np.float32)
-        return RcineState(W, scores, np.zeros(2), np.zeros((size, 6)), rows, np.zeros(2, dtype=np.int64))
+        shown = self._estimator.needs_rows
+        size = self.refresh if shown else -(-self.refresh // -(-self.refresh // 5000))
+        check_memory("RCINE's window", size * (6 + self.n_features * shown), "a shorter refresh")
+        label, greedy, bit, best = np.zeros((4, size), dtype=np.int64)
+        return RcineState(
+            self._weights(),
+            self._scores(),
+            rates=np.zeros(2),
+            counts=np.zeros(2, dtype=np.int64),
+            label=label,
+            greedy=greedy,
+            probability=np.zeros(size),
+            bit=bit,
+            best=best,
+            margin=np.zeros(size),
+            X=np.zeros((size if shown else 0, self.n_features), dtype=np.float32),
+        )
+
+    def _bounds(self) -> dict[str, tuple[float, float]]:
+        labels = dict.fromkeys(("label", "greedy", "best"), (0, self.n_classes - 1))
+        return {"counts": (0, 2**62), "bit": (0, 1), "probability": (0.0, 1.0), **labels}
+
+    def _flaw(self) -> str:
+        waiting, learnt = self.state.counts
+        if not waiting <= min(learnt, self.state.label.shape[0]):
+            return f"its window holds {waiting} rounds; at most {self.state.label.shape[0]} fit"
+        if not (self.state.probability[:waiting] > 0.0).all():
+            return "a probability is 0"
+        Rates.of(self.state.rates)
+        return ""
 
     @property
     def rates(self) -> Rates:
         """The rates it goes by now."""
-        return Rates(*map(float, self.state.rates))
+        with self.held():
+            return Rates(*map(float, self.state.rates))
 
     def learn(self, x: Any, decision: Decision, feedback: int) -> None:
         """Learn from one bit, and every N_s of them estimate the rates anew."""
@@ -132,21 +166,29 @@ class RCINE(Learner):
     def room(self) -> int:
         """How many rounds fit before `settle` must be called."""
         waiting, learnt = self.state.counts
-        return int(min(self.state.columns.shape[0] - waiting, self.refresh - learnt % self.refresh))
+        return max(int(min(self.state.label.shape[0] - waiting, self.refresh - learnt % self.refresh)), 1)
 
     def settle(self) -> None:
         """Hand a full window to the estimator and, when it is time, take its rates."""
+        if not self._due()[0]:
+            return
+        with self.held():
+            state, (waiting, refreshing) = self.state, self._due()  # another thread may have been faster
+            if not waiting:
+                return
+            names = ["label", "greedy", "probability", "bit", "best", "margin"]
+            names += ["X"] if self._estimator.needs_rows else []
+            rounds = Rounds(**{name: np.array(getattr(state, name)[:waiting]) for name in names})
+            state.counts[0] = 0
+            self._estimator.absorb(rounds)
+            if refreshing:
+                self._refresh()
+
+    def _due(self) -> tuple[int, bool]:
+        """How many rounds to hand over now, and whether to estimate."""
         waiting, learnt = (int(each) for each in self.state.counts)
         refreshing = waiting > 0 and learnt % self.refresh == 0
-        if waiting < self.state.columns.shape[0] and not refreshing:
-            return
-        self.state.counts[0] = 0
-        label, greedy, probability, bit, best, margin = np.array(self.state.columns[:waiting].T)
-        rows = np.array(self.state.rows[:waiting]) if self._estimator.needs_rows else None
-        columns = label.astype(int), greedy.astype(int), probability, bit, best.astype(int), margin
-        self._estimator.absorb(Window(*columns, rows))
-        if refreshing:
-            self._refresh()
+        return (waiting, refreshing) if refreshing or waiting >= self.state.label.shape[0] else (0, False)
 
     def _refresh(self) -> None:
         estimate = self._estimator.estimate()

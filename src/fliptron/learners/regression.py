@@ -1,6 +1,5 @@
 """Regression of the raw bit: the channel keeps the order of labels, so no rates are needed."""
 
-# mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 from __future__ import annotations
 
 from math import sqrt
@@ -8,40 +7,42 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fliptron.arrays import Array, real
+from fliptron.arrays import Array, Row
 from fliptron.exploration import Exploration
 from fliptron.kernels.compiling import STEP, compiled
-from fliptron.kernels.loop import chooses, learns, score
-from fliptron.kernels.matrices import apply, downdate, quadratic
+from fliptron.kernels.factors import absorb, dense, variance
+from fliptron.kernels.loop import Choice, Scratch, chooses, learns, score
 from fliptron.kernels.rows import index, size, value
-from fliptron.kernels.vectors import argmax, dot, pick
-from fliptron.learners.base import Learner, check_memory
+from fliptron.kernels.vectors import argmax, dot
+from fliptron.learners.base import Learner, check_memory, flaw_of_factor
+from fliptron.refusals import real
 
 
 @compiled(**STEP)
-def least_squares(W, inverse, r, x, target, u):
+def least_squares(state: Any, r: int, x: Row, target: float) -> None:
     """Recursive least squares for label r: A_r += xxᵀ, w_r = A_r⁻¹ Σ target·x."""
-    apply(inverse[r], x, u)
-    scale = 1.0 / (1.0 + max(pick(u, x), 0.0))  # rounding must not make it negative
-    step = (target - dot(W, r, x)) * scale
-    for i in range(u.shape[0]):
-        W[r, i] += step * u[i]
-    downdate(inverse[r], u, scale)
+    W, gain = state.W, state.gain
+    dense(x, state.copy)
+    step = (target - dot(W, r, x)) / absorb(state.factor[r], state.copy, state.room, gain)
+    for i in range(gain.shape[0]):
+        W[r, i] += step * gain[i]
 
 
 class RidgeState(NamedTuple):
     """Weights and A_l⁻¹ of every label."""
 
     W: Array
-    scores: Array
-    inverse: Array  # K×d×d, of which the lower triangles count
-    work: Array  # d
+    scores: Scratch
+    factor: Array  # K×d×d: A_l⁻¹, see `fliptron.kernels.factors`
+    copy: Scratch  # d, as the next two; arrays of their own, which a compiler knows do not overlap
+    room: Scratch
+    gain: Scratch
 
 
 @learns(RidgeState)
-def ridge(state, x, label, greedy, probability, feedback):
+def ridge(state: RidgeState, x: Row, label: int, greedy: int, probability: float, feedback: int) -> None:
     """Regress the raw bit, for the played label only."""
-    least_squares(state.W, state.inverse, label, x, np.float64(feedback), state.work)
+    least_squares(state, label, x, np.float64(feedback))
 
 
 class RidgeRegression(Learner):
@@ -52,14 +53,14 @@ class RidgeRegression(Learner):
 
         A_ỹ ← A_ỹ + xxᵀ,   b_ỹ ← b_ỹ + f_ρ·x,   w_ỹ = A_ỹ⁻¹ b_ỹ        (A = λI, b = 0 at the start)
 
-    kept by Sherman and Morrison's formula: O(d²) a round. Unlike RCNBF's, its guarantee does not cover
-    an adversary who orders the examples.
+    kept as factors by Bierman's update: O(d²) per round, and right to many digits also for raw features such as
+    timestamps. Unlike RCNBF's, its guarantee does not cover an adversary who orders the examples.
 
     Parameters
     ----------
     n_classes, n_features : K ≥ 2 labels, d ≥ 1 features.
     gamma : exploration in [0, 1], a number or an `Exploration`.
-    regularization : λ > 0.
+    regularization : λ, from 10⁻³⁰ to 10³⁰.
     seed : of the exploration.
 
     Examples
@@ -71,7 +72,8 @@ class RidgeRegression(Learner):
 
     References
     ----------
-    Hoerl & Kennard (1970), "Ridge regression"; Sherman & Morrison (1950).
+    Hoerl & Kennard (1970), "Ridge regression"; Bierman (1977), "Factorization methods for discrete sequential
+    estimation".
     """
 
     def __init__(
@@ -83,45 +85,54 @@ class RidgeRegression(Learner):
         regularization: float = 0.1,
         seed: int = 0,
     ) -> None:
-        self.regularization = real("regularization", regularization, 0.0, open_below=True)
+        self.regularization = real("regularization", regularization, 1e-30, 1e30)
         super().__init__(n_classes=n_classes, n_features=n_features, gamma=gamma, seed=seed)
 
-    def _start(self, W: Array, scores: Array) -> Any:
-        return RidgeState(W, scores, self._inverse(), work=np.zeros(self.n_features))
+    def _start(self) -> Any:
+        return RidgeState(self._weights(), self._scores(), self._factor(), *self._room())
 
-    def _inverse(self) -> Array:
+    def _room(self) -> tuple[Array, Array, Array]:
+        d = self.n_features
+        return np.zeros(d), np.zeros(d), np.zeros(d)
+
+    def _factor(self) -> Array:
         """A_l⁻¹ of every label, I/λ at the start."""
         K, d = self.n_classes, self.n_features
         check_memory(f"{type(self).__name__} at K={K}, d={d}", K * d * d, "LeastMeanSquares, which needs K·d")
         return np.tile(np.eye(d) / self.regularization, (K, 1, 1))
+
+    def _flaw(self) -> str:
+        return flaw_of_factor(self.state.factor)
 
 
 class ConfiditState(NamedTuple):
     """A ridge's, and the weight of the confidence."""
 
     W: Array
-    scores: Array
-    inverse: Array
+    scores: Scratch
+    factor: Array
+    copy: Scratch
+    room: Scratch
+    gain: Scratch
     alpha: float
-    work: Array
 
 
 @chooses(ConfiditState)
-def confident(state, x, gamma, u):
+def confident(state: ConfiditState, x: Row, gamma: float, u: float) -> Choice:
     """argmax_r w_r·x + α·√(xᵀ A_r⁻¹ x): no chance involved."""
     score(state, x, state.scores)
     label, top = 0, -np.inf
     for r in range(state.W.shape[0]):
-        optimistic = state.scores[r] + state.alpha * sqrt(quadratic(state.inverse[r], x, state.work))
+        optimistic = state.scores[r] + state.alpha * sqrt(variance(state.factor[r], x, state.room))
         if optimistic > top:
             label, top = r, optimistic
     return label, argmax(state.scores, -1), 1.0
 
 
 @learns(ConfiditState)
-def confidit(state, x, label, greedy, probability, feedback):
+def confidit(state: ConfiditState, x: Row, label: int, greedy: int, probability: float, feedback: int) -> None:
     """Regress the bit as ±1, for the played label only."""
-    least_squares(state.W, state.inverse, label, x, 2.0 * feedback - 1.0, state.work)
+    least_squares(state, label, x, 2.0 * feedback - 1.0)
 
 
 class Confidit(RidgeRegression):
@@ -136,8 +147,8 @@ class Confidit(RidgeRegression):
     Parameters
     ----------
     n_classes, n_features : K ≥ 2 labels, d ≥ 1 features.
-    alpha : weight of the confidence, ≥ 0. Too small for the noise, it can lock onto wrong labels.
-    regularization : λ > 0.
+    alpha : weight of the confidence, from 0 to 10³⁰. Too small for the noise, it can lock onto wrong labels.
+    regularization : λ, from 10⁻³⁰ to 10³⁰.
     seed : kept for symmetry; nothing here is random.
 
     Examples
@@ -154,26 +165,26 @@ class Confidit(RidgeRegression):
     def __init__(
         self, *, n_classes: int, n_features: int, alpha: float = 1.0, regularization: float = 1.0, seed: int = 0
     ) -> None:
-        self.alpha = real("alpha", alpha, 0.0)
+        self.alpha = real("alpha", alpha, 0.0, 1e30)
         super().__init__(
             n_classes=n_classes, n_features=n_features, gamma=0.0, regularization=regularization, seed=seed
         )
 
-    def _start(self, W: Array, scores: Array) -> ConfiditState:
-        return ConfiditState(W, scores, self._inverse(), self.alpha, work=np.zeros(self.n_features))
+    def _start(self) -> ConfiditState:
+        return ConfiditState(self._weights(), self._scores(), self._factor(), *self._room(), self.alpha)
 
 
 class GradientState(NamedTuple):
     """Weights and the squared gradients of each."""
 
     W: Array
-    scores: Array
+    scores: Scratch
     squares: Array  # K×d: Σ g², per weight
     step: float
 
 
 @learns(GradientState)
-def gradient(state, x, label, greedy, probability, feedback):
+def gradient(state: GradientState, x: Row, label: int, greedy: int, probability: float, feedback: int) -> None:
     """AdaGrad on ½(w_ỹ·x − f_ρ)²: each weight's step is η/√(Σ g²)."""
     error = dot(state.W, label, x) - feedback
     for j in range(size(x)):
@@ -185,7 +196,7 @@ def gradient(state, x, label, greedy, probability, feedback):
 
 
 class LeastMeanSquares(Learner):
-    """The first-order cousin of `RidgeRegression`: AdaGrad steps on the squared error, O(d) a round.
+    """The first-order cousin of `RidgeRegression`: AdaGrad steps on the squared error, O(d) per round.
 
     For the played label only, with g = (w_ỹ·x − f_ρ)·x and per weight,
 
@@ -195,7 +206,7 @@ class LeastMeanSquares(Learner):
     ----------
     n_classes, n_features : K ≥ 2 labels, d ≥ 1 features.
     gamma : exploration in [0, 1], a number or an `Exploration`.
-    step : η > 0.
+    step : η, from 10⁻³⁰ to 10⁹.
     dtype : precision of the weights, "float64" or "float32".
     seed : of the exploration.
 
@@ -225,8 +236,12 @@ class LeastMeanSquares(Learner):
         dtype: str = "float64",
         seed: int = 0,
     ) -> None:
-        self.step = real("step", step, 0.0, open_below=True)
+        self.step = real("step", step, 1e-30, 1e9)
         super().__init__(n_classes=n_classes, n_features=n_features, gamma=gamma, seed=seed, dtype=dtype)
 
-    def _start(self, W: Array, scores: Array) -> GradientState:
-        return GradientState(W, scores, squares=np.zeros(W.shape), step=self.step)
+    def _start(self) -> GradientState:
+        W = self._weights()
+        return GradientState(W, self._scores(), squares=np.zeros(W.shape), step=self.step)
+
+    def _bounds(self) -> dict[str, tuple[float, float]]:
+        return {"squares": (0.0, np.inf)}

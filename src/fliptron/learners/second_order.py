@@ -1,34 +1,34 @@
 """SOBA, the second-order Banditron."""
 
-# mypy: disable-error-code="untyped-decorator,no-untyped-def,no-untyped-call"
 from __future__ import annotations
 
 from math import sqrt
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
-from fliptron.arrays import Array, real
+from fliptron.arrays import Array, Row
 from fliptron.exploration import Exploration
-from fliptron.kernels.loop import learns, score
-from fliptron.kernels.matrices import apply, downdate
+from fliptron.kernels.factors import absorb, variance
+from fliptron.kernels.loop import Scratch, learns, score
 from fliptron.kernels.rows import index, size, value
-from fliptron.kernels.vectors import argmax, pick
-from fliptron.learners.base import Learner, check_memory
+from fliptron.kernels.vectors import argmax
+from fliptron.learners.base import Learner, check_memory, flaw_of_factor
+from fliptron.refusals import one_of, real
 
 
 class DiagonalState(NamedTuple):
     """W = θ/A, weight by weight, and S."""
 
     W: Array
-    scores: Array
+    scores: Scratch
     theta: Array  # K×d
     A: Array  # K×d
     margin: Array  # S
 
 
 @learns(DiagonalState)
-def soba_diagonal(state, x, label, greedy, probability, feedback):
+def soba_diagonal(state: DiagonalState, x: Row, label: int, greedy: int, probability: float, feedback: int) -> None:
     """SOBA with A and θ per weight: W = θ/A."""
     if feedback != 1:
         return
@@ -57,14 +57,16 @@ class FullState(NamedTuple):
     """W = A⁻¹θ over all Kd weights, and S."""
 
     W: Array
-    scores: Array
-    inverse: Array  # Kd×Kd, of which the lower triangle counts
+    scores: Scratch
+    factor: Array  # Kd×Kd: A⁻¹, see `fliptron.kernels.factors`
     margin: Array  # S
-    work: Array  # 2×Kd: z and A⁻¹z
+    z: Scratch  # Kd, as the next two
+    room: Scratch
+    gain: Scratch  # A⁻¹z
 
 
 @learns(FullState)
-def soba_full(state, x, label, greedy, probability, feedback):
+def soba_full(state: FullState, x: Row, label: int, greedy: int, probability: float, feedback: int) -> None:
     """SOBA with the whole A (Kd×Kd). With u = A⁻¹z, W = A⁻¹θ moves by −u·(⟨W,z⟩ + 1/√P)/(1 + zᵀu)."""
     if feedback != 1:
         return
@@ -73,22 +75,22 @@ def soba_full(state, x, label, greedy, probability, feedback):
     rival = argmax(state.scores, label)
     root = sqrt(probability)
     gap = (state.scores[rival] - state.scores[label]) / root  # ⟨W, z⟩
-    z, u = state.work
+    z, room, u = state.z, state.room, state.gain
     z[:] = 0.0
     for j in range(size(x)):
         i, v = index(x, j), value(x, j) / root
         z[rival * d + i], z[label * d + i] = v, -v
-    apply(state.inverse, z, u)
-    spread = pick(u, z)
-    m = (gap * gap + 2.0 * gap / root) / (1.0 + spread)
+    m = (gap * gap + 2.0 * gap / root) / (1.0 + variance(state.factor, z, room))
     if state.margin[0] + m < 0.0:
         return
     state.margin[0] += m
-    downdate(state.inverse, u, 1.0 / (1.0 + spread))
-    step = (gap + 1.0 / root) / (1.0 + spread)
+    step = (gap + 1.0 / root) / absorb(state.factor, z, room, u)
     for r in range(state.W.shape[0]):
         for i in range(d):
             state.W[r, i] -= step * u[r * d + i]
+
+
+Form = Literal["diagonal", "full"]
 
 
 class SOBA(Learner):
@@ -100,14 +102,14 @@ class SOBA(Learner):
         m = (⟨W,z⟩² + 2⟨W,g⟩) / (1 + zᵀA⁻¹z)
         if S + m ≥ 0:   S ← S + m,   A ← A + zzᵀ,   θ ← θ − g,   W ← A⁻¹θ
 
-    `diagonal` keeps only the diagonal of A: O(d) a round instead of O(K²d²).
+    The diagonal form keeps only the diagonal of A: O(d) per round instead of O(K²d²).
 
     Parameters
     ----------
     n_classes, n_features : K ≥ 2 labels, d ≥ 1 features.
     gamma : exploration in [0, 1], a number or an `Exploration`.
-    regularization : a > 0.
-    diagonal : the cheap form (default) or the full matrix.
+    regularization : a, from 10⁻³⁰ to 10³⁰.
+    form : "diagonal" (default) or "full", the whole matrix.
     seed : of the exploration.
 
     Examples
@@ -130,22 +132,30 @@ class SOBA(Learner):
         n_features: int,
         gamma: float | Exploration = 0.05,
         regularization: float = 1.0,
-        diagonal: bool = True,
+        form: Form = "diagonal",
         seed: int = 0,
     ) -> None:
-        self.regularization = real("regularization", regularization, 0.0, open_below=True)
-        self.diagonal = bool(diagonal)
+        self.regularization = real("regularization", regularization, 1e-30, 1e30)
+        self.form = one_of("form", form, get_args(Form))
         super().__init__(n_classes=n_classes, n_features=n_features, gamma=gamma, seed=seed)
 
     @property
     def by_feature(self) -> bool:  # type: ignore[override]
         """Whether weights may be laid out by feature: only without the full matrix."""
-        return self.diagonal
+        return self.form == "diagonal"
 
-    def _start(self, W: Array, scores: Array) -> DiagonalState | FullState:
-        margin = np.zeros(1)
-        if self.diagonal:
+    def _start(self) -> DiagonalState | FullState:
+        W, scores, margin = self._weights(), self._scores(), np.zeros(1)
+        if self.form == "diagonal":
             return DiagonalState(W, scores, np.zeros_like(W), np.full_like(W, self.regularization), margin)
         size = self.n_classes * self.n_features
-        check_memory("SOBA's full matrix", size * size, "SOBA(diagonal=True)")
-        return FullState(W, scores, np.eye(size) / self.regularization, margin, np.zeros((2, size)))
+        check_memory("SOBA's full matrix", size * size, "SOBA(form='diagonal')")
+        return FullState(
+            W, scores, np.eye(size) / self.regularization, margin, np.zeros(size), np.zeros(size), np.zeros(size)
+        )
+
+    def _bounds(self) -> dict[str, tuple[float, float]]:
+        return {"A": (self.regularization / 2, np.inf), "margin": (0.0, np.inf)}
+
+    def _flaw(self) -> str:
+        return "" if self.form == "diagonal" else flaw_of_factor(self.state.factor)

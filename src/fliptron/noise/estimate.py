@@ -8,8 +8,8 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-from fliptron.arrays import Array, InputError, real
-from fliptron.rounds import Rates
+from fliptron.refusals import InputError, real
+from fliptron.rounds import Rates, Rounds
 
 Verdict = Literal["identified", "weakly identified", "not identified"]
 Interval = tuple[float, float]
@@ -17,14 +17,6 @@ Interval = tuple[float, float]
 Z95 = 1.96
 BETA_FLOOR = 0.02
 """The least β an estimate states: a point estimate must stay a possible pair of rates."""
-
-
-class Played(Protocol):
-    """A log of rounds: what was played, how likely that was, and the bit that came back."""
-
-    label: Array
-    probability: Array
-    bit: Array
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +61,7 @@ class Estimate:
         low, high = np.clip([value - down / self.beta, value + up / self.beta], 0, 1)
         return value, (float(low), float(high))
 
-    def policy_accuracy(self, log: Played, would_play: Any) -> tuple[float, Interval]:
+    def policy_accuracy(self, rounds: Rounds, would_play: Any) -> tuple[float, Interval]:
         """The true accuracy of another policy, from rounds this one played.
 
         `would_play` is the other policy's label for each round (whole numbers), or the probability, between 0 and 1,
@@ -77,18 +69,34 @@ class Estimate:
         policies' probabilities.
         """
         choice = np.asarray(would_play)
-        if choice.shape != log.bit.shape:
-            raise InputError(f"would_play has shape {choice.shape}; one entry for each of {log.bit.size} rounds")
+        if choice.shape != rounds.bit.shape:
+            raise InputError(f"would_play has shape {choice.shape}; one entry for each of {rounds.bit.size} rounds")
         labels = choice.dtype.kind in "iu"
         if not labels and not (choice.dtype.kind == "f" and ((choice >= 0) & (choice <= 1)).all()):
             raise InputError("would_play holds what is neither a whole number (a label) nor a probability from 0 to 1")
-        weight = ((choice == log.label) if labels else choice) / log.probability
+        weight = ((choice == rounds.label) if labels else choice) / rounds.probability
         total = weight.sum()
         if not total > 0.0:
             raise InputError("the other policy would have played none of the labels that were played")
-        mean, n = float((weight * log.bit).sum() / total), float(total**2 / (weight**2).sum())
+        mean, n = float((weight * rounds.bit).sum() / total), float(total**2 / (weight**2).sum())
         centre = (n * mean + 2) / (n + 4)  # Agresti and Coull's, as for every mean here
         return self.true_accuracy(mean, centre * (1 - centre) / (n + 4))
+
+
+class RateEstimator(Protocol):
+    """What RCINE asks of an estimator."""
+
+    needs_rows: bool
+    """Whether rounds must carry X."""
+
+    def absorb(self, rounds: Rounds) -> None:
+        """Take in a window of rounds."""
+
+    def estimate(self) -> Estimate:
+        """The rates, from all that was taken in."""
+
+    def clear(self) -> None:
+        """Forget everything."""
 
 
 def possible(rho0: float, rho1: float) -> Rates:

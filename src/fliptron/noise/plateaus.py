@@ -30,7 +30,7 @@ from typing import Any
 
 import numpy as np
 
-from fliptron.arrays import Array, real, whole
+from fliptron.arrays import Array
 from fliptron.noise.estimate import Z95, Estimate, Interval, Verdict, possible
 from fliptron.noise.tallies import (
     ALL,
@@ -48,7 +48,8 @@ from fliptron.noise.tallies import (
     still_to_rise,
     widest_level,
 )
-from fliptron.noise.window import Window
+from fliptron.refusals import InputError, real, whole
+from fliptron.rounds import Rounds
 
 _NAMES = ("rho0", "rho1", "beta", "accuracy", "greedy_accuracy")
 _EPOCHS = 64
@@ -58,7 +59,7 @@ _SLOPE = 0.01  # what the curve may still rise before the plateau is not called 
 
 
 class Plateaus:
-    """Streaming estimate of the flip rates: constant memory, constant time a round, no training.
+    """Streaming estimate of the flip rates: constant memory, constant time per round, no training.
 
     Parameters
     ----------
@@ -73,7 +74,7 @@ class Plateaus:
     >>> learner = RidgeRegression(n_classes=10, n_features=64, gamma=0.05, seed=0)
     >>> log = simulate(learner, digits, rates=(0.2, 0.4), rounds=100_000, log=True).log
     >>> noise = Plateaus(n_classes=10)
-    >>> noise.observe(label=log.label, greedy=log.greedy, probability=log.probability, bit=log.bit, margin=log.margin)
+    >>> noise.observe(log)
     >>> estimate = noise.estimate()
     >>> abs(estimate.rates.rho0 - 0.2) < 0.02, abs(estimate.rates.rho1 - 0.4) < 0.02
     (True, True)
@@ -93,38 +94,42 @@ class Plateaus:
         """The least margin of each band, in the last window."""
         self.rounds = np.zeros(1)
         """How many have been taken in."""
-        self._pending: list[Window] = []
+        self._pending: list[Rounds] = []
         self._waiting = 0
 
-    def observe(self, **columns: Any) -> None:
-        """Take in rounds: label, greedy, probability, bit and margin, as numbers or arrays (see `Window`)."""
-        part = Window.of(n_classes=self.n_classes, **columns)
-        self._pending.append(part)
-        self._waiting += part.rounds
+    def observe(self, rounds: Rounds | None = None, **columns: Any) -> None:
+        """Take in rounds with margins, in the order they were played: a table, or its columns as numbers or arrays."""
+        given = columns if rounds is None else rounds.columns()
+        part = Rounds.of(n_classes=self.n_classes, **{name: given[name] for name in given if name not in ("row", "X")})
+        if part.margin is None:
+            raise InputError("the rounds have no margins; the lead of the greedy label's score is expected for each")
+        self._pending.append(Rounds(**part.columns() | {"best": part.held}))
+        self._waiting += len(part)
         if self._waiting >= self.window:
-            rounds = _join(self._pending)
+            waiting = Rounds.join(self._pending)
             full = self._waiting // self.window * self.window
             for start in range(0, full, self.window):
-                self.absorb(rounds.part(start, start + self.window))
-            self._pending, self._waiting = [rounds.part(full, rounds.rounds)], self._waiting - full
+                self.absorb(waiting.part(start, start + self.window))
+            self._pending, self._waiting = [waiting.part(full, len(waiting))], self._waiting - full
 
-    def absorb(self, window: Window) -> None:
+    def absorb(self, rounds: Rounds) -> None:
         """Take in one window, its rounds in any order."""
-        if window.rounds == 0:
+        n = len(rounds)
+        if n == 0 or rounds.margin is None:
             return
-        band, self.edges[:] = bands_of(window.margin)
+        band, self.edges[:] = bands_of(rounds.margin)
         seen = np.zeros((CELLS, 3))
-        once, share = np.ones(window.rounds), 1.0 / window.probability
-        count(seen, np.where(window.label == window.best, band, band + len(BANDS)), once, window.bit)
-        count(seen, np.where(window.label == window.greedy, GREEDY, OTHER), share, window.bit)
-        count(seen, np.full(window.rounds, ALL), once, window.bit)
+        once, share = np.ones(n), 1.0 / rounds.probability
+        count(seen, np.where(rounds.label == rounds.held, band, band + len(BANDS)), once, rounds.bit)
+        count(seen, np.where(rounds.label == rounds.greedy, GREEDY, OTHER), share, rounds.bit)
+        count(seen, np.full(n, ALL), once, rounds.bit)
         if self.half_life is None:
             self.memory[self._epoch(self.rounds[0])] += seen
         else:
             for speed, half_life in enumerate((self.half_life, self.half_life / 4)):
-                fade = 0.5 ** (window.rounds / half_life)
+                fade = 0.5 ** (n / half_life)
                 self.memory[speed] = self.memory[speed] * (fade, fade, fade**2) + seen
-        self.rounds += window.rounds
+        self.rounds += n
 
     def arrays(self) -> dict[str, Array]:
         """What a file must hold for the estimator to go on."""
@@ -142,7 +147,7 @@ class Plateaus:
             filled = copy.deepcopy(self)
             filled._pending, filled._waiting = [], 0
             if self._waiting * 2 >= self.window or not self.rounds[0]:
-                filled.absorb(_join(self._pending))
+                filled.absorb(Rounds.join(self._pending))
             return filled.estimate()
         if self.half_life is None:
             last = self._epoch(max(self.rounds[0] - 1, 0))
@@ -293,7 +298,3 @@ def _reach(nested: list[Mean], chosen: int, slope: float) -> float:
     sure = nested[chosen]
     tops = [mean.value + mean.half for mean in nested[1 : chosen + 1] if mean.rounds >= LEAST]
     return max([sure.half + slope, *(top - sure.value for top in tops)])
-
-
-def _join(parts: list[Window]) -> Window:
-    return Window(*(np.concatenate(columns) for columns in zip(*(part.columns() for part in parts), strict=True)))

@@ -29,9 +29,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from fliptron.arrays import Array, InputError, real, whole
+from fliptron.arrays import Array
 from fliptron.noise.estimate import Estimate, possible
-from fliptron.noise.window import Window
+from fliptron.refusals import InputError, missing, one_of, real, whole
+from fliptron.rounds import Rounds
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -95,11 +96,8 @@ class NREst:
         self.n_classes = whole("n_classes", n_classes, 2)
         self.hidden = tuple(whole("hidden", size, 1) for size in hidden)
         self.dropout = real("dropout", dropout, 0.0, 0.99)
-        if label not in ("one-hot", "integer"):
-            raise InputError(f"label is {label!r}; 'one-hot' or 'integer' is expected")
-        if examples not in ("visited", "counterfactual"):
-            raise InputError(f"examples is {examples!r}; 'visited' or 'counterfactual' is expected")
-        self.label, self.examples = label, examples
+        self.label = one_of("label", label, ("one-hot", "integer"))
+        self.examples = one_of("examples", examples, ("visited", "counterfactual"))
         self.percentile = real("percentile", percentile, 50.0, 100.0)
         self.epochs = whole("epochs", epochs, 1)
         self.batch = whole("batch", batch, 1)
@@ -108,7 +106,7 @@ class NREst:
         self.unit_norm = bool(unit_norm)
         self.seed = whole("seed", seed, 0)
         self.progress = progress
-        self._window: Window | None = None
+        self._window: Rounds | None = None
         _torch()
 
     @classmethod
@@ -118,9 +116,9 @@ class NREst:
             raise InputError(f"the paper has no network for {name!r}; one of {', '.join(NETWORKS)} is expected")
         return cls(n_classes=n_classes, **(NETWORKS[name] | changes))
 
-    def absorb(self, window: Window) -> None:
+    def absorb(self, rounds: Rounds) -> None:
         """Keep a window; the next replaces it (S is cleared, as published)."""
-        self._window = window
+        self._window = rounds
 
     def clear(self) -> None:
         """Forget the window."""
@@ -131,14 +129,14 @@ class NREst:
         window = self._window
         if window is None or window.X is None:
             raise InputError("NREst has no window with X to train on")
-        if window.rounds < 2 * self.batch:
-            raise InputError(f"NREst has {window.rounds} rounds; at least {2 * self.batch} are needed to train")
+        if len(window) < 2 * self.batch:
+            raise InputError(f"NREst has {len(window)} rounds; at least {2 * self.batch} are needed to train")
         X: Array = np.asarray(window.X, dtype=np.float32)
         if self.unit_norm:
             norms = np.linalg.norm(X, axis=1, keepdims=True)
             X = X / np.where(norms > 0, norms, np.float32(1))
-        order = np.random.default_rng([self.seed, 1]).permutation(window.rounds)
-        kept = order[: window.rounds - window.rounds // 10]  # the rest is the test tenth
+        order = np.random.default_rng([self.seed, 1]).permutation(len(window))
+        kept = order[: len(window) - len(window) // 10]  # the rest is the test tenth
         train, validation = kept[: kept.size - kept.size // 10], kept[kept.size - kept.size // 10 :]
         inputs = np.hstack([X, self._encode(window.label)])
         with _one_thread(), _torch().inference_mode():
@@ -147,7 +145,7 @@ class NREst:
         details = {
             "validation_loss": loss,
             "epoch": epoch,
-            "rounds": window.rounds,
+            "rounds": len(window),
             "perfect": kept[perfect],
         }
         if not np.isfinite(loss):
@@ -281,5 +279,5 @@ def _torch() -> Any:
     try:
         import torch
     except ImportError:
-        raise InputError("NREst needs PyTorch; install it with: pip install 'fliptron[torch]'") from None
+        raise missing("PyTorch, which NREst trains with,", "torch") from None
     return torch

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
-from fliptron.experiments.comparison import interval
 from fliptron.experiments.paper import NAMES, NOISE, PUBLISHED
+from fliptron.report.figures import pair
+from fliptron.report.statistics import differ, error_at, interval, param
 
 THEIRS, BASELINES = ("RCNBF", "RCINE"), ("Banditron", "BPA", "SOBA")
-_LEAST_SURE = 0.05
 
 
 class Claim(NamedTuple):
@@ -44,7 +42,7 @@ def check_claims(runs: pd.DataFrame, chosen: pd.DataFrame, sweep: pd.DataFrame) 
                 a, b = errors.get((dataset, rates, ours)), errors.get((dataset, rates, other))
                 if a is None or b is None:
                     continue
-                sign = _differ(a, b)
+                sign = differ(a, b)
                 won, even = won + (sign < 0), even + (sign == 0)
                 ratios.append(a.mean() / b.mean())
                 if sign > 0:
@@ -123,11 +121,6 @@ def _comparable(text: str, ratios: list[Any], more: str) -> Claim:
     return Claim(text, _verdict(close, 0, len(ratios)), evidence)
 
 
-def error_at(row: Any, horizon: int) -> float:
-    """A run's error after so many rounds, between checkpoints by interpolation."""
-    return float(np.interp(horizon, row.checkpoints, row.mistakes) / horizon)
-
-
 def _slope_claim(runs: pd.DataFrame) -> list[Claim]:
     """Slopes of log error over the last decade: RCNBF under noise beside the baselines without."""
     slopes: dict[str, list[float]] = {"RCNBF": [], "baselines": []}
@@ -156,9 +149,9 @@ def _slope_claim(runs: pd.DataFrame) -> list[Claim]:
 def _gamma_claim(sweep: pd.DataFrame) -> list[Claim]:
     if not len(sweep):
         return []
-    gammas, inside, best = sorted(set(gamma_of(sweep))), 0, []
+    gammas, inside, best = sorted(set(param(sweep, "gamma"))), 0, []
     for rates, cell in sweep.groupby(["rho0", "rho1"]):
-        least = cell.groupby(gamma_of(cell)).error.mean().idxmin()
+        least = cell.groupby(param(cell, "gamma")).error.mean().idxmin()
         inside += gammas[0] < least < gammas[-1]
         best.append(f"{pair(rates)}: {least:g}")
     total = len(best)
@@ -179,21 +172,6 @@ def _mean(values: pd.Series) -> str:
     return f"{mean:.3f}" if half is None else f"{mean:.3f} ± {half:.3f}"
 
 
-def _differ(a: Any, b: Any) -> int:
-    """−1, 0 or 1: whether a is lower, not told apart, or higher (Welch's t at 5 %)."""
-    sign, parts = (
-        int(np.sign(np.mean(a) - np.mean(b))),
-        [np.var(each, ddof=1) / len(each) for each in (a, b) if len(each) > 1],
-    )
-    if len(parts) < 2:
-        return 0
-    if sum(parts) == 0.0:
-        return sign
-    freedom = sum(parts) ** 2 / sum(part**2 / (len(each) - 1) for part, each in zip(parts, (a, b), strict=True))
-    far = abs(np.mean(a) - np.mean(b)) > stats.t.ppf(1 - _LEAST_SURE / 2, freedom) * np.sqrt(sum(parts))
-    return sign if far else 0
-
-
 def rate_table(runs: pd.DataFrame) -> pd.DataFrame:
     """Tables 1 and 2: the true rates, the paper's estimates, and ours by three estimators."""
     rows = []
@@ -212,13 +190,3 @@ def rate_table(runs: pd.DataFrame) -> pd.DataFrame:
                 rows.append((dataset, rho0, rho1, *paper, paper_off, learner, *found, *apart, off, len(ours)))
     columns = ["dataset", "rho0", "rho1", "paper_rho0", "paper_rho1", "paper_off", "estimator", "rho0_hat", "rho1_hat"]
     return pd.DataFrame(rows, columns=[*columns, "minus_paper_rho0", "minus_paper_rho1", "off", "seeds"])
-
-
-def gamma_of(cell: pd.DataFrame) -> pd.Series:
-    """γ of every run."""
-    return cell.params.str.extract(r'"gamma": ([\d.e-]+)', expand=False).astype(float)
-
-
-def pair(rates: Sequence[float]) -> str:
-    """(ρ0, ρ1) as text."""
-    return f"({rates[0]:g}, {rates[1]:g})"

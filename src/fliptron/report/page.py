@@ -1,76 +1,98 @@
-"""The report: one HTML page that needs nothing but itself."""
+"""Pages: one HTML file that needs nothing but itself."""
 
 from __future__ import annotations
 
-from html import escape
+from collections.abc import Iterable, Sequence
+from functools import partial
+from html import escape as _escape
 from typing import Any
 
-from fliptron.experiments.comparison import Comparison
-
-PAGE_STYLE = """
+escape = partial(_escape, quote=False)
+_STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 64rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
 h1 { font-size: 1.5rem; } svg { width: 100%; height: auto; }
-table { border-collapse: collapse; margin: 1rem 0; } th, td { padding: .3rem .8rem; text-align: left; }
-th { border-bottom: 2px solid #222; } td { border-bottom: 1px solid #ddd; }
+.table { overflow-x: auto; } table { border-collapse: collapse; margin: 1rem 0; }
+th, td { padding: .3rem .8rem; text-align: left; } th { border-bottom: 2px solid #222; } td { border-bottom: 1px solid #ddd; }
 .number { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
 .note { color: #555; } .small { font-size: .85rem; }
+.holds { color: #00703c; } .not { color: #b00020; } .part { color: #8a5a00; }
 code { background: #f4f4f4; padding: .1rem .3rem; overflow-wrap: anywhere; }
 """
 
 
-def report_page(comparison: Comparison, rows: list[dict[str, Any]], svg: str, command: str) -> str:
-    """Table, picture, settings and the command that made them."""
-    rho0, rho1 = comparison.rates
-    data = comparison.dataset
-    cut = (
-        "<p><strong>Interrupted: only the runs that had finished are shown.</strong></p>"
-        if comparison.interrupted
-        else ""
-    )
-    settings = {
-        "data": f"{data.name} ({data.n_rows:,} × {data.n_features}, {data.n_classes} classes; {data.source})",
-        "data SHA-256": rows[0]["data_sha256"],
-        "channel": f"ρ0 = {rho0:g} (wrong told as right), ρ1 = {rho1:g} (right told as wrong)",
-        "rounds": f"{comparison.rounds:,}, order: {comparison.order}",
-        "seeds": ", ".join(map(str, comparison.seeds)),
-        "version": rows[0]["version"],
-        "command": command,
-    }
+def page(title: str, heading: str, *sections: str) -> str:
+    """A whole page."""
+    body = "\n".join(section for section in sections if section)
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>Fliptron: {escape(data.name)}</title><style>{PAGE_STYLE}</style></head><body>
-<h1>Learning {escape(data.name)} from flipped bits</h1>
-{cut}
-{svg[svg.index("<svg") :]}
-<table><thead><tr><th>learner</th><th class="number">error</th><th class="number">greedy error</th>
-<th class="number">rounds/s</th><th>settings</th></tr></thead>
-<tbody>
-{"".join(_row(row) for row in sorted(rows, key=lambda row: row["error_mean"]))}
-</tbody></table>
-<p class="note">Error: share of rounds whose played label was wrong, exploration included, mean ± half the 95 % interval
-over seeds. Greedy error: the same for the label the learner thought best. Perceptron is told the true label every
-round; RCNBF and AveragedRCNBF are told the true flip rates; the others see bits only.</p>
-<table class="small"><tbody>{"".join(_setting(*item) for item in settings.items())}
-</tbody></table></body></html>
+<title>{escape(title)}</title><style>{_STYLE}</style></head><body>
+<h1>{escape(heading)}</h1>
+{body}
+</body></html>
 """
 
 
-def _setting(name: str, value: str) -> str:
-    return f"<tr><td>{escape(name)}</td><td><code>{escape(value)}</code></td></tr>"
+def section(title: str, content: str) -> str:
+    """A heading and what is below it; nothing if there is nothing."""
+    return f"<h2>{escape(title)}</h2>\n{content}" if content else ""
 
 
-def _row(row: dict[str, Any]) -> str:
-    shape = {"n_classes", "n_features", "rates"}
-    settings = ", ".join(f"{key}={value}" for key, value in row["params"].items() if key not in shape)
-    numbers = (
-        plus_minus(row["error_mean"], row["error_ci95"]),
-        plus_minus(row["greedy_error_mean"], row["greedy_error_ci95"]),
-        f"{row['rounds_per_second']:,.0f}",
-    )
-    middle = "".join(f'<td class="number">{number}</td>' for number in numbers)
-    return f'<tr><td>{escape(row["learner"])}</td>{middle}<td class="small">{escape(settings)}</td></tr>\n'
+def picture(svg: str) -> str:
+    """A figure, from its SVG file."""
+    return svg[svg.index("<svg") :]
 
 
-def plus_minus(mean: float, half: float | None) -> str:
-    """Mean ± half width, as tables print it."""
-    return f"{mean:.4f}" if half is None else f"{mean:.4f} ± {half:.4f}"
+def paragraph(text: str, kind: str = "") -> str:
+    """A paragraph of plain text."""
+    return f"<p{_kind(kind)}>{escape(text)}</p>"
+
+
+def strong(text: str) -> str:
+    """A paragraph that must not be missed."""
+    return f"<p><strong>{escape(text)}</strong></p>"
+
+
+def command(text: str) -> str:
+    """A command, as it was typed."""
+    return f"<p><code>{escape(text)}</code></p>"
+
+
+def bullets(items: Iterable[str]) -> str:
+    """A list of plain texts."""
+    return f"<ul>{''.join(f'<li>{escape(item)}</li>' for item in items)}</ul>"
+
+
+def table(
+    columns: Sequence[str], rows: Iterable[Sequence[Any]], *, kinds: Sequence[str] = (), small: bool = False
+) -> str:
+    """Rows under headings; `kinds` are classes of the columns, and a cell (text, kind) has one of its own."""
+    kinds = [*kinds, *[""] * (len(columns) - len(kinds))]
+    head = "".join(f"<th{_kind(kind)}>{escape(column)}</th>" for column, kind in zip(columns, kinds, strict=True))
+    lines = [
+        "<tr>"
+        + "".join(
+            f"<td{_kind(cell[1] if isinstance(cell, tuple) else kind)}>"
+            f"{escape(_text(cell[0] if isinstance(cell, tuple) else cell))}</td>"
+            for cell, kind in zip(row, kinds, strict=True)
+        )
+        + "</tr>\n"
+        for row in rows
+    ]
+    body = f"<thead><tr>{head}</tr></thead><tbody>\n{''.join(lines)}</tbody>"
+    return f'<div class="table"><table{_kind("small" if small else "")}>{body}</table></div>'
+
+
+def frame(content: Any) -> str:
+    """A pandas frame as a table."""
+    numbers = ["number" if content[name].dtype.kind in "if" else "" for name in content.columns]
+    return table(list(map(str, content.columns)), content.itertuples(index=False, name=None), kinds=numbers, small=True)
+
+
+def _text(value: Any) -> str:
+    if value is None or (isinstance(value, float) and value != value):
+        return "–"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _kind(kind: str) -> str:
+    return f' class="{kind}"' if kind else ""

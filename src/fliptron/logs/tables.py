@@ -1,39 +1,26 @@
-"""Logs of rounds in files, CSV or Parquet: what an operator has, and what a simulation writes."""
+"""Tables of rounds in files, CSV or Parquet: what an operator has, and what a simulation writes."""
 
 from __future__ import annotations
 
 import glob
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import numpy as np
 
-from fliptron.arrays import Array, InputError, as_matrix
 from fliptron.output import whole_file
-from fliptron.rounds import RoundLog
+from fliptron.refusals import InputError, missing
+from fliptron.rounds import Rounds
 
 REQUIRED = ("label", "greedy", "probability", "bit")
 _FORMATS = {".csv": "csv", ".parquet": "parquet"}
 
 
-@dataclass(frozen=True, slots=True)
-class Log:
-    """Rounds as a file holds them: with the margin of the greedy label, or with the examples x0, x1, …"""
-
-    label: Array
-    greedy: Array
-    probability: Array
-    bit: Array
-    margin: Array | None
-    X: Array | None
-
-
-def read_log(path: str | os.PathLike[str]) -> Log:
+def read_log(path: str | os.PathLike[str]) -> Rounds:
     """Read a log with columns label, greedy, probability and bit, and margin or x0, x1, …; others are ignored."""
+    duckdb = _duckdb()
     path = Path(path)
     kind = _format(path)
     if not path.is_file():
@@ -56,22 +43,25 @@ def read_log(path: str | os.PathLike[str]) -> Log:
         if columns[name].dtype.kind not in "biuf":
             raise InputError(f"{path}: column {name!r} holds something that is not a number")
     plain: dict[str, Any] = {name: np.asarray(columns[name]) for name in wanted}
-    return Log(
-        **{name: plain[name] for name in REQUIRED},
-        margin=plain.get("margin"),
-        X=None if "margin" in plain else np.asarray(as_matrix(np.column_stack([plain[name] for name in examples]))),
-    )
+    X = np.column_stack([plain[name] for name in examples]) if examples else None
+    try:
+        return Rounds.of(**{name: plain[name] for name in REQUIRED}, margin=plain.get("margin"), X=X)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
 
 
-def write_log(path: str | os.PathLike[str], log: RoundLog) -> None:
-    """Write the rounds of a simulation, whole or not at all; the true labels are not among them."""
+def write_log(path: str | os.PathLike[str], rounds: Rounds) -> None:
+    """Write rounds, whole or not at all; the true labels are not among them. Examples become columns x0, x1, …"""
+    duckdb = _duckdb()
     path = Path(path)
     kind = _format(path)
-    rounds = {name: getattr(log, name) for name in ("row", *REQUIRED, "margin")}  # noqa: F841  # DuckDB finds it by name
+    columns = rounds.columns()
+    X = columns.pop("X", None)
+    columns |= {} if X is None else {f"x{j}": X[:, j] for j in range(X.shape[1])}
     with whole_file(path) as part, duckdb.connect() as database:
         target = str(part).replace("'", "''")
         try:
-            database.execute(f"COPY (SELECT * FROM rounds) TO '{target}' (FORMAT {kind})")
+            database.execute(f"COPY (SELECT * FROM columns) TO '{target}' (FORMAT {kind})")
         except duckdb.Error as error:
             raise InputError(f"{path} cannot be written ({str(error).splitlines()[0]})") from None
 
@@ -87,6 +77,14 @@ def _wanted(path: Path, given: list[str]) -> tuple[list[str], list[str]]:
     if not examples:
         raise InputError(f"{path} has neither a column 'margin' nor columns x0, x1, …; one of them is expected")
     return [*REQUIRED, *examples], examples
+
+
+def _duckdb() -> Any:
+    try:
+        import duckdb  # noqa: PLC0415  # slow to load
+    except ImportError:
+        raise missing("DuckDB, which reads and writes tables,", "lab") from None
+    return duckdb
 
 
 def _format(path: Path) -> str:

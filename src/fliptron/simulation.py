@@ -5,19 +5,20 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from typing import Any, Literal
+from contextlib import nullcontext
+from typing import Any, Literal, get_args
 
 import numpy as np
-import scipy.sparse as sp
 
-from fliptron.arrays import Array, InputError, whole
+from fliptron.arrays import LONGEST, Array
 from fliptron.channel import FlipChannel
-from fliptron.datasets import Dataset
+from fliptron.datasets.dataset import Dataset
 from fliptron.kernels.compiling import entry
-from fliptron.kernels.loop import play, tally
-from fliptron.learners import Learner
-from fliptron.noise import Estimate
-from fliptron.rounds import Rates, RoundLog, Trace
+from fliptron.kernels.game import play, tally
+from fliptron.kernels.loop import DECIDED
+from fliptron.learners.base import Learner, layout_for
+from fliptron.refusals import InputError, one_of, whole
+from fliptron.rounds import Learns, Rates, Rounds, Trace
 from fliptron.stream import Order, Stream
 
 Engine = Literal["auto", "compiled", "python"]
@@ -25,14 +26,6 @@ Progress = Callable[[int, int], object]
 """Called after each block with the rounds done and the mistakes made."""
 
 _PROGRESS_SECONDS = 0.1  # a slow learner takes shorter blocks, so that its progress is told as often
-_COLUMNS = {
-    "row": np.int64,
-    "label": np.int32,
-    "greedy": np.int32,
-    "probability": np.float64,
-    "bit": np.int8,
-    "margin": np.float64,
-}
 
 
 class StoppedError(Exception):
@@ -40,7 +33,7 @@ class StoppedError(Exception):
 
 
 def simulate(
-    learner: Any,
+    learner: Learns,
     dataset: Dataset,
     *,
     rates: tuple[float, float] = (0.0, 0.0),
@@ -59,16 +52,27 @@ def simulate(
 
     Parameters
     ----------
-    learner : one of ours, or any object with `decide(x)` and `learn(x, decision, feedback)`.
-    dataset : from `fliptron.datasets.load`, or `Dataset.of(X, y)`.
-    rates : (ρ0, ρ1) of the channel.
-    rounds : how many; one for each row by default.
-    seed : of rows and flips.
-    order : "resample", "shuffle" or "file"; see `Stream`.
-    log : keep every round in `trace.log`; without it, memory does not grow with the rounds.
-    engine : "compiled" runs the learner's own compiled steps; "python" calls `decide` and `learn` once a
-        round; "auto" takes the first where it can.
-    block : the most rounds between two calls of `progress`.
+    learner
+        One of ours, or any object with `decide` and `learn`; `fliptron.rounds.Learns` says what else is used.
+    dataset
+        From `fliptron.load`, or `Dataset.of(X, y)`.
+    rates
+        (ρ0, ρ1) of the channel.
+    rounds
+        How many; one for each row by default.
+    seed
+        Of rows and flips.
+    order
+        "resample", "shuffle" or "file"; see `Stream`.
+    log
+        Keep every round in `trace.log`; without it, memory does not grow with the rounds.
+    engine
+        "compiled" runs the learner's own compiled steps; "python" calls `decide` and `learn` in every round; "auto"
+        takes the first where it can.
+    block
+        The most rounds between two calls of `progress`.
+    progress
+        Called after each block with the rounds done and the mistakes made.
 
     Examples
     --------
@@ -86,30 +90,31 @@ def simulate(
     block = longest if progress is None else min(longest, 256)
     stream = Stream(dataset.n_rows, order=order, seed=seed)
     channel = FlipChannel(*Rates.of(rates), seed=seed)
-    room, settle = getattr(learner, "room", lambda: sys.maxsize), getattr(learner, "settle", lambda: None)
     play_block = _engine(learner, dataset, engine)
-    if isinstance(learner, Learner):
-        learner.arrange(dataset.X)
+    ours = isinstance(learner, Learner)
+    if ours:
+        learner.arrange(layout_for(dataset.X))
 
     known = len(getattr(learner, "estimates", []))
     checkpoints = log_spaced(rounds)
     counts = np.zeros((4, checkpoints.size), dtype=np.int64)
     total, at = np.zeros(4, dtype=np.int64), 0
-    kept: list[dict[str, Array]] = []
+    kept: list[Rounds] = []
     began = time.perf_counter()
     stop = 0
     while stop < rounds:
-        start, stop = stop, min(stop + block, rounds, stop + room())
-        done = {name: np.empty(stop - start, dtype) for name, dtype in _COLUMNS.items()}
-        done["row"] = stream.rows(start, stop)
-        if not log:
-            done["margin"] = np.empty(0)
-        play_block(learner, dataset, channel, start, done)
-        settle()
-        row, label, greedy, bit = (done[name] for name in ("row", "label", "greedy", "bit"))
-        at = tally(dataset.y, row, label, greedy, bit, start, checkpoints, at, total, counts)
+        with learner.held() if ours else nullcontext():
+            room = learner.room() if ours else sys.maxsize
+            start, stop = stop, min(stop + block, rounds, stop + room)
+            played = _room_for(stream.rows(start, stop), with_margins=log)
+            play_block(learner, dataset, channel, start, played)
+            if ours:
+                learner.settle()
+        at = tally(
+            dataset.y, played.row, played.label, played.greedy, played.bit, start, checkpoints, at, total, counts
+        )
         if log:
-            kept.append(done)
+            kept.append(played)
         if progress is not None:
             progress(stop, int(total[0]))
             pace = (time.perf_counter() - began) / stop
@@ -128,7 +133,7 @@ def simulate(
         positives=counts[3],
         seconds=time.perf_counter() - began,
         estimates=_estimates(learner, known, rounds),
-        log=RoundLog(**{name: np.concatenate([b[name] for b in kept]) for name in _COLUMNS}) if log else None,
+        log=Rounds.join(kept) if log else None,
     )
 
 
@@ -138,18 +143,36 @@ def log_spaced(rounds: int, per_decade: int = 20) -> Array:
     return np.unique(np.rint(np.geomspace(1, rounds, steps)).astype(np.int64))
 
 
+def _room_for(row: Array, *, with_margins: bool) -> Rounds:
+    """A table for rounds on these rows, to be filled."""
+    n = row.size
+    return Rounds(
+        label=np.empty(n, np.int32),
+        greedy=np.empty(n, np.int32),
+        probability=np.empty(n),
+        bit=np.empty(n, np.int8),
+        margin=np.empty(n if with_margins else 0),
+        row=row,
+    )
+
+
 def _engine(learner: Any, dataset: Dataset, engine: Engine) -> Callable[..., None]:
-    if engine not in ("auto", "compiled", "python"):
-        raise InputError(f"engine is {engine!r}; 'auto', 'compiled' or 'python' is expected")
-    ours = isinstance(learner, Learner)
-    if engine == "compiled" and not ours:
-        raise InputError(f"a {type(learner).__name__} has no compiled steps; use engine='python'")
-    if ours and (learner.n_classes, learner.n_features) != (dataset.n_classes, dataset.n_features):
+    one_of("engine", engine, get_args(Engine))
+    if not isinstance(learner, Learner):
+        if engine == "compiled":
+            raise InputError(f"a {type(learner).__name__} has no compiled steps; use engine='python'")
+        return _play_python
+    if (learner.n_classes, learner.n_features) != (dataset.n_classes, dataset.n_features):
         raise InputError(
             f"the learner has {learner.n_classes} classes and {learner.n_features} features; "
             f"{dataset.name} has {dataset.n_classes} and {dataset.n_features}"
         )
-    return _Compiled() if ours and engine != "python" else _play_python
+    most = LONGEST[np.dtype(learner.dtype).itemsize]
+    if dataset.longest > most:
+        raise InputError(
+            f"{dataset.name} has a row of length {dataset.longest:g}; at most {most:g} is allowed for {learner.dtype}"
+        )
+    return _play_python if engine == "python" else _Compiled()
 
 
 class _Compiled:
@@ -159,55 +182,55 @@ class _Compiled:
     def __init__(self) -> None:
         self._play: Callable[..., None] | None = None
 
-    def __call__(
-        self, learner: Learner, dataset: Dataset, channel: FlipChannel, start: int, done: dict[str, Array]
-    ) -> None:
+    def __call__(self, learner: Learner, dataset: Dataset, channel: FlipChannel, start: int, played: Rounds) -> None:
         arguments = (
             learner.state,
             dataset.X,
             dataset.y,
-            done["row"],
-            learner.schedule,
+            played.row,
+            learner.turn,
             np.uint64(learner.key),
             learner.rounds,
             channel.key,
             start,
             tuple(channel.rates),
             learner.full_information,
-            done["label"],
-            done["greedy"],
-            done["probability"],
-            done["bit"],
-            done["margin"],
+            played.label,
+            played.greedy,
+            played.probability,
+            played.bit,
+            played.margin,
         )
         if self._play is None:
             self._play = entry(play, *arguments)
         self._play(*arguments)
-        learner.rounds += done["row"].size
+        learner.turn[DECIDED] += len(played)
 
 
-def _play_python(learner: Any, dataset: Dataset, channel: FlipChannel, start: int, done: dict[str, Array]) -> None:
+def _play_python(learner: Any, dataset: Dataset, channel: FlipChannel, start: int, played: Rounds) -> None:
     full_information = getattr(learner, "full_information", False)
-    for i, at in enumerate(done["row"]):
+    rows, margin = played.row, played.margin
+    assert rows is not None
+    for i, at in enumerate(rows):
         x, truth = dataset.row(at), int(dataset.y[at])
         decision = learner.decide(x)
-        if done["margin"].size:
-            done["margin"][i] = _margin(learner, x)
+        if margin is not None and margin.size:
+            margin[i] = _margin(learner, x)
         bit = channel.bit(start + i, decision.label == truth)
         learner.learn(x, decision, truth if full_information else bit)
-        done["label"][i], done["greedy"][i], done["probability"][i] = decision
-        done["bit"][i] = bit
+        played.label[i], played.greedy[i], played.probability[i] = decision
+        played.bit[i] = bit
 
 
 def _margin(learner: Any, x: Any) -> float:
     """The lead of the best score; not a number where a user's learner has no scores."""
     if not hasattr(learner, "scores"):
         return np.nan
-    second, best = np.partition(learner.scores(x if sp.issparse(x) else x[None])[0], -2)[-2:]
+    second, best = np.partition(learner.scores(x[None] if isinstance(x, np.ndarray) else x)[0], -2)[-2:]
     return float(best - second)
 
 
-def _estimates(learner: Any, known: int, rounds: int) -> list[tuple[int, Estimate]]:
+def _estimates(learner: Any, known: int, rounds: int) -> list[tuple[int, Any]]:
     """What a learner that estimates the rates has found: its record, or its last word."""
     if hasattr(learner, "estimate"):
         return [(rounds, learner.estimate())]

@@ -1,0 +1,151 @@
+"""Learners in files: an `.npz` of plain arrays and a line of JSON; no pickle, nothing read that was not expected."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fliptron.arrays import Array
+from fliptron.output import write_whole
+from fliptron.refusals import InputError, whole
+
+if TYPE_CHECKING:
+    from fliptron.learners.base import Learner
+
+FORMAT = 2
+"""1 was version 0.1's, which named our classes without their package and did not keep the layout."""
+_ABOUT = 2**20  # bytes of the line of JSON
+_KINDS: dict[str, type[Learner]] = {}
+
+
+def register(kind: type[Learner]) -> None:
+    """Make a class known to `load`, by its full name."""
+    _KINDS[_name(kind)] = kind
+
+
+def _name(kind: type) -> str:
+    """`fliptron.Banditron` for ours, which may move within the package; module and name for a user's."""
+    ours = kind.__module__.startswith("fliptron.")
+    return f"fliptron.{kind.__qualname__}" if ours else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def packed(
+    kind: type[Learner], params: Mapping[str, Any], rounds: int, layout: str | None, arrays: Mapping[str, Array]
+) -> bytes:
+    """The content of a file."""
+    about = {"format": FORMAT, "learner": _name(kind), "params": params, "rounds": rounds, "layout": layout}
+    try:
+        text = json.dumps(about)
+    except TypeError:
+        raise InputError(f"{kind.__name__} holds an object that a file cannot: {dict(params)}") from None
+    content = io.BytesIO()
+    np.savez(content, allow_pickle=False, about=text, **arrays)
+    return content.getvalue()
+
+
+def write(path: Path, content: bytes) -> None:
+    """Write a file, whole or not at all."""
+    write_whole(path, content)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Saved]:
+    """A saved learner, open for reading. Whatever a damaged or foreign file can raise becomes one sentence."""
+    try:
+        with path.open("rb") as file, zipfile.ZipFile(file) as members:
+            yield Saved(path, members)
+    except InputError:
+        raise
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist") from None
+    except Exception as error:
+        raise InputError(f"{path} is not a saved learner ({' '.join(str(error).split())})") from None
+
+
+class Saved:
+    """A file that may hold a learner. Members are stored as they are, so that a small file cannot become a large one."""
+
+    def __init__(self, path: Path, members: zipfile.ZipFile) -> None:
+        self._path, self._members = path, members
+        self.size = os.path.getsize(path)
+        about: Any = None
+        if "about.npy" in members.namelist():
+            text = self._read("about")
+            about = json.loads(str(text)) if text.dtype.kind == "U" and text.nbytes <= _ABOUT else None
+        needed = {"format", "learner", "params", "rounds"}
+        if not isinstance(about, dict) or not needed <= set(about) or about["format"] not in (1, FORMAT):
+            raise InputError(f"{path} is not a saved learner of format {FORMAT}")
+        if not isinstance(about["params"], dict):
+            raise InputError(f"{path} is not a saved learner: its params are {about['params']!r}")
+        self.rounds = whole("rounds", about["rounds"], 0, 2**62)
+        self.layout = about.get("layout")
+        self._about, self._old = about, about["format"] == 1
+        self._called = ("fliptron." if self._old else "") + str(about["learner"])
+
+    def kind(self, wanted: type[Learner]) -> type[Learner]:
+        """Its class, which must be the one wanted or below it."""
+        found = _KINDS.get(self._called)
+        if found is None or not issubclass(found, wanted):
+            raise InputError(f"{self._path} holds a {self._called.rpartition('.')[2]}; a {wanted.__name__} is expected")
+        return found
+
+    def build(self, kind: type[Any]) -> Any:
+        """A fresh learner with the same parameters; its weights' size is compared with the file's before it is made."""
+        params = self._about["params"]
+        if "W.npy" in self._members.namelist():
+            shape, _, _ = self._head("W")
+            if list(shape) != [params.get("n_classes"), params.get("n_features")]:
+                raise self._refusal("W", "is missing or misshapen")
+        try:
+            return kind(**params)
+        except TypeError as error:
+            raise InputError(f"{self._path} is not a saved {kind.__name__} ({error})") from None
+
+    def array(self, name: str, like: Array, low: float, high: float) -> Array:
+        """An array of the same shape and type, every value finite and within bounds."""
+        if f"{name}.npy" not in self._members.namelist():
+            raise self._refusal(name, "is missing or misshapen")
+        shape, _, dtype = self._head(name)
+        if shape != like.shape or dtype != like.dtype:
+            raise self._refusal(name, "is missing or misshapen")
+        if dtype.kind in "iu" and (low, high) == (-np.inf, np.inf):
+            raise TypeError(f"{name} holds whole numbers without bounds")
+        stored = self._read(name)
+        if not np.isfinite(stored).all():
+            raise self._refusal(name, "is not finite")
+        if not ((stored >= low) & (stored <= high)).all():
+            raise self._refusal(name, f"holds a value outside {low:g} to {high:g}")
+        return stored
+
+    def _refusal(self, name: str, why: str) -> InputError:
+        age = " (it was saved by version 0.1)" if self._old else ""
+        return InputError(f"{self._path} is not a saved {self._called.rpartition('.')[2]}: array {name!r} {why}{age}")
+
+    def _head(self, name: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+        """Shape, order and type of an array, which is not read."""
+        member = self._members.getinfo(f"{name}.npy")
+        if member.compress_type != zipfile.ZIP_STORED or member.file_size > self.size:
+            raise self._refusal(name, "is compressed")
+        with self._members.open(member) as file:
+            version = np.lib.format.read_magic(file)
+            read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}[version]
+            shape, fortran, dtype = read(file)
+        if dtype.hasobject or int(np.prod(shape, dtype=object)) * dtype.itemsize > self.size:
+            raise self._refusal(name, "is missing or misshapen")
+        return shape, fortran, dtype
+
+    def _read(self, name: str) -> Array:
+        if name == "about":
+            member = self._members.getinfo("about.npy")
+            if member.compress_type != zipfile.ZIP_STORED or member.file_size > min(self.size, _ABOUT):
+                raise InputError(f"{self._path} is not a saved learner of format {FORMAT}")
+        with self._members.open(f"{name}.npy") as file:
+            return np.asarray(np.lib.format.read_array(file, allow_pickle=False))

@@ -1,0 +1,5 @@
+"""Logs: tables of rounds in files."""
+
+from fliptron.logs.tables import read_log, write_log
+
+__all__ = ["read_log", "write_log"]

@@ -1,0 +1,53 @@
+"""How input is refused: one sentence that names the value and what is allowed."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Iterable
+from typing import Any
+
+
+class InputError(ValueError):
+    """Input that is not allowed; the message names the value and what is."""
+
+
+def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
+    """A whole number within bounds."""
+    allowed = f"a whole number of at least {least}" + ("" if most is None else f" and at most {most}")
+    fits = isinstance(value, numbers.Integral) or (isinstance(value, numbers.Real) and float(value).is_integer())
+    if isinstance(value, bool) or not fits:
+        raise InputError(f"{name} is {value!r}; {allowed} is expected")
+    number = int(value)
+    if number < least or (most is not None and number > most):
+        raise InputError(f"{name} is {value}; {allowed} is expected")
+    return number
+
+
+def real(name: str, value: Any, least: float, most: float = math.inf, *, open_below: bool = False) -> float:
+    """A finite real number within bounds."""
+    kind = "above" if open_below else "of at least"
+    allowed = f"a number {kind} {least:g}" + ("" if most == math.inf else f" and at most {most:g}")
+    try:
+        number = float(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else math.nan
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise InputError(f"{name} is {value!r}; {allowed} is expected")
+    if number < least or number > most or (open_below and number == least):
+        raise InputError(f"{name} is {value}; {allowed} is expected")
+    return number
+
+
+def one_of(name: str, value: Any, allowed: Iterable[str]) -> str:
+    """One of some words."""
+    words = list(allowed)
+    if not isinstance(value, str) or value not in words:
+        *most, last = (repr(word) for word in words)
+        raise InputError(f"{name} is {value!r}; {', '.join(most)} or {last} is expected")
+    return value
+
+
+def missing(what: str, extra: str) -> InputError:
+    """What to install when an optional part is not there."""
+    return InputError(f"{what} is not installed; get it with: pip install 'fliptron[{extra}]'")
