@@ -85,7 +85,7 @@ class Rounds:
 
     @classmethod
     def of(cls, *, n_classes: int | None = None, **columns: Any) -> Rounds:
-        """Build a table from columns, each checked; labels run from 0 to K − 1, or to a million where K is not given."""
+        """Build a table from columns, each checked; labels are below K, or below a million if K is not given."""
         known = [field.name for field in fields(cls)]
         for name in columns:
             if name not in known:

@@ -232,7 +232,7 @@ class Learner(ABC):
                 self.turn[loop.DECIDED] = turn[loop.DECIDED]
 
     def arrange(self, layout: Layout) -> None:
-        """Lay the K×d arrays out for dense or sparse examples, "by label" or "by feature", if no example came before."""
+        """Lay the K×d arrays out "by label", for dense examples, or "by feature", for sparse ones, before the first."""
         with self.held():
             if self._layout is None and layout == "by feature" and self.by_feature:
                 shape = (self.n_classes, self.n_features)
@@ -280,8 +280,8 @@ class Learner(ABC):
     def _refuse_round(self, decision: Any, feedback: Any, wrong: int | None = None) -> NoReturn:
         if wrong == loop.BAD_DECISION:
             raise InputError(
-                f"{decision} cannot be learnt from; labels from 0 to {self.n_classes - 1} and a probability of at least "
-                f"{LEAST_PROBABILITY:g} and at most 1 are expected"
+                f"{decision} cannot be learnt from; labels from 0 to {self.n_classes - 1} and a probability of at "
+                f"least {LEAST_PROBABILITY:g} and at most 1 are expected"
             )
         if wrong == loop.BAD_FEEDBACK:
             allowed = f"the true label, 0 to {self.n_classes - 1}," if self.full_information else "0 or 1"

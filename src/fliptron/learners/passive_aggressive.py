@@ -13,7 +13,6 @@ from fliptron.kernels.vectors import add, dot, square
 from fliptron.learners.base import Learner
 from fliptron.refusals import one_of, real
 
-
 _LEAST64, _LEAST32 = SHORTEST**2, LONGEST[4] ** -2
 
 
@@ -59,7 +58,7 @@ class BPA(Learner):
     ----------
     n_classes, n_features : K ≥ 2 labels, d ≥ 1 features.
     gamma : exploration in [0, 1], a number or an `Exploration`.
-    correct_margin : m from 0 to 10⁹. 1 in the paper and in code of Agarwal & Manwani's laboratory; 0 in Zhong's own code.
+    correct_margin : m from 0 to 10⁹. 1 in the paper, 0 in Zhong's own code.
     variant, aggressiveness : "PA", "PA-I" or "PA-II"; C from 10⁻⁹ to 10⁹ for the last two.
     dtype : precision of the weights, "float64" or "float32".
     seed : of the exploration.

@@ -37,7 +37,7 @@ _LINES = {
     "Fliptron": ("#000000", "-"),
     "VowpalWabbit": ("#7F7F7F", "-."),
 }
-_STYLE = {
+_STYLE: Any = {
     "font.size": 10,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -140,7 +140,7 @@ def panels(
     learners: Sequence[str],
     rounds_of: Mapping[str, int],
 ) -> Figure:
-    """Error against rounds, log-log, one row per noise setting and one column per data set, as in the paper's Figure 2."""
+    """Error against rounds, log-log: noise settings down, data sets across, as in the paper's Figure 2."""
     figure = Figure(figsize=(3.4 * len(datasets) + 1.2, 2.7 * len(noise) + 0.6), layout="constrained")
     grid = figure.subplots(len(noise), len(datasets), squeeze=False, sharex=True)
     shown: dict[str, Any] = {}
