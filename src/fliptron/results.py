@@ -151,7 +151,7 @@ class Results:
             self._read(database)
             try:
                 answer = database.execute(query)
-                if answer.description is None:
+                if answer is None or answer.description is None:
                     raise InputError("this query has no answer; a SELECT is expected")
                 return answer.df()
             except duckdb.Error as error:
