@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -38,6 +36,7 @@ def broken():
     yield "dok", each
 
 
+@pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("name", "X"), list(broken()), ids=lambda each: each if isinstance(each, str) else "")
 def test_indices_that_point_outside_are_refused_everywhere(name, X):
     learner = Banditron(n_classes=3, n_features=4)
@@ -47,8 +46,7 @@ def test_indices_that_point_outside_are_refused_everywhere(name, X):
         lambda X: Dataset.of(X, [0, 1, 2]),
         lambda X: Dataset.of(X, [0, 1, 2], dtype="uint8"),
     ):
-        with warnings.catch_warnings(), pytest.raises(InputError):
-            warnings.simplefilter("ignore")
+        with pytest.raises(InputError):
             call(X)
 
 

@@ -132,7 +132,7 @@ class TestSuspicion:
         with pytest.raises(InputError, match="misshapen"):
             RidgeRegression.load(path)
         changed(path, W=np.zeros((3, 7000)))
-        with pytest.raises(InputError, match="needs 1.1 GiB; at most"):
+        with pytest.raises(InputError, match=r"needs 1\.1 GiB; at most"):
             RidgeRegression.load(path)
 
     @pytest.mark.parametrize("where", [0.05, 0.3, 0.6, 0.95])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import time
 
 import numpy as np
 import pytest
@@ -301,7 +302,15 @@ def test_predict_is_what_decide_finds_best_in_float32(sparse, digits):
 
 @pytest.mark.parametrize("sparse", [False, True])
 def test_warm_up_compiles_and_changes_nothing(make, sparse):
-    learner = make(n_classes=3, n_features=5, seed=2)
-    assert learner.warm_up(sparse=sparse) >= 0.0
+    learner, x = make(n_classes=3, n_features=5, seed=2), np.arange(5.0)
+    began = time.perf_counter()
+    told = learner.warm_up(sparse=sparse)
+    assert 0.0 < told <= time.perf_counter() - began
+    assert (learner._sparse if sparse else learner._dense) is not None
+    assert (learner._dense if sparse else learner._sparse) is None
     assert learner.rounds == 0
     assert not learner.weights.any()
+    fresh = make(n_classes=3, n_features=5, seed=2)
+    assert learner.decide(sp.csr_array(x[None]) if sparse else x) == fresh.decide(
+        sp.csr_array(x[None]) if sparse else x
+    )

@@ -52,7 +52,6 @@ def test_every_cell_has_its_number(smoke):
 
 
 def test_vowpal_wabbit_plays_where_it_is_installed(smoke):
-    pytest.importorskip("vowpalwabbit", reason="the extra `peers` is not installed")
     beyond = pd.read_csv(smoke[0] / "tables" / "beyond.csv")
     assert (beyond[beyond.learner == "VowpalWabbit"].groupby("dataset").size() == len(paper.NOISE)).all()
 

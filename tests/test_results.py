@@ -178,7 +178,8 @@ class TestFolders:
             from fliptron.experiments.plan import Spec
             from fliptron.experiments.runner import about
             from fliptron.results import Results
-            Results({str(store.folder)!r}).append([about(Spec("iris", (0.2, 0.4), "RCNBF", 100, 9), checkpoints=list(range(9999)))])
+            run = about(Spec("iris", (0.2, 0.4), "RCNBF", 100, 9), checkpoints=list(range(9999)))
+            Results({str(store.folder)!r}).append([run])
         """
         done = subprocess.run(
             [sys.executable, "-c", textwrap.dedent(code).strip()], capture_output=True, text=True, check=False
@@ -208,7 +209,7 @@ class TestSql:
     def test_nothing_else_can_be_read_or_written(self, store, query):
         (store.folder / "secret.csv").write_text("a,b\n1,2\n")
         before = sorted(store.folder.iterdir())
-        with pytest.raises(InputError, match="cannot be answered|has no answer"):
+        with pytest.raises(InputError, match=r"cannot be answered|has no answer"):
             store.sql(query.format(folder=store.folder))
         assert sorted(store.folder.iterdir()) == before
 
@@ -219,7 +220,7 @@ class TestSql:
 
     @pytest.mark.parametrize("query", ["", "  \n", ";"])
     def test_no_query_is_refused(self, store, query):
-        with pytest.raises(InputError, match="a SELECT is expected|cannot be answered"):
+        with pytest.raises(InputError, match=r"a SELECT is expected|cannot be answered"):
             store.sql(query)
 
 

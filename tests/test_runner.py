@@ -168,13 +168,14 @@ def test_a_cluster_gives_the_same_numbers_and_survives_a_killed_worker(tmp_path)
         worker = [*dask, "worker", "--scheduler-file", address, "--nthreads", "1", "--no-nanny", "--no-dashboard"]
         workers = [subprocess.Popen(worker, **common) for _ in range(2)]
         processes += workers
-        (tmp_path / "plan.toml").write_text(PLAN)
+        (tmp_path / "plan.toml").write_text(PLAN.replace("seeds = 12", "seeds = 20"))
         folder, here = tmp_path / "cluster", tmp_path / "here"
         driver = fliptron_cli(
             "play", tmp_path / "plan.toml", "--out", folder, "--cluster", json.loads(address.read_text())["address"]
         )
-        time.sleep(4.0)
+        wait_for(lambda: folder.is_dir() and any(folder.glob("*.parquet")))  # both are at work, and far from done
         workers[0].send_signal(signal.SIGKILL)
+        assert driver.poll() is None
         text, _ = driver.communicate(timeout=240)
         assert driver.returncode == 0, text
         assert finish(fliptron_cli("play", tmp_path / "plan.toml", "--out", here)) == 0

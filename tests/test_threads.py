@@ -50,7 +50,7 @@ def test_no_draw_is_used_twice(name):
     twin.decide(x)
     decided = together(*[lambda: [learner.decide(x) for _ in range(rounds)]] * 4)
     alone = [twin.decide(x) for _ in range(4 * rounds)]
-    assert sorted(sum(decided, [])) == sorted(alone)
+    assert sorted(decision for each in decided for decision in each) == sorted(alone)
     assert learner.rounds == 4 * rounds + 1
 
 
