@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ from fliptron import (
     RidgeRegression,
 )
 
-LEARNERS = {
+LEARNERS: dict[str, Any] = {
     "Perceptron": Perceptron,
     "Banditron": partial(Banditron, gamma=0.3),
     "RCNBF": partial(RCNBF, gamma=0.3, rates=(0.2, 0.4)),
@@ -48,31 +49,31 @@ LEARNERS = {
 
 
 @pytest.fixture(params=LEARNERS, scope="session")
-def make(request):
+def make(request: pytest.FixtureRequest) -> Any:
     """A maker of each learner in turn."""
     return LEARNERS[request.param]
 
 
 @pytest.fixture(scope="session")
-def digits():
+def digits() -> Any:
     return fliptron.load("digits")
 
 
 @pytest.fixture(scope="session")
-def small():
+def small() -> Any:
     """A small dense problem with signs, zeros and three classes: quick for the slow engines."""
     return Dataset.of(*_small(), name="small")
 
 
 @pytest.fixture(scope="session")
-def small_sparse():
+def small_sparse() -> Any:
     """The same, stored as CSR."""
     X, y = _small()
     return Dataset.of(sp.csr_array(X), y, name="small")
 
 
 @pytest.fixture(scope="session")
-def data_folder():
+def data_folder() -> Any:
     """The folder with the published data sets; tests that need it skip where it is not."""
     folder = os.environ.get("FLIPTRON_DATA")
     if not folder or not Path(folder).is_dir():
@@ -80,7 +81,7 @@ def data_folder():
     return Path(folder)
 
 
-def _small():
+def _small() -> Any:
     random = np.random.default_rng(5)
     y = random.integers(3, size=200)
     X = random.normal(size=(200, 5)) + 3.0 * np.eye(3, 5)[y]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from fliptron import Plateaus
@@ -9,7 +11,16 @@ from fliptron import Plateaus
 K = 5
 
 
-def rounds(n, rates=(0.2, 0.4), *, seed=0, accuracy=0.8, certain=0.3, gamma=0.2, n_classes=K):
+def rounds(
+    n: Any,
+    rates: Any = (0.2, 0.4),
+    *,
+    seed: Any = 0,
+    accuracy: Any = 0.8,
+    certain: Any = 0.3,
+    gamma: Any = 0.2,
+    n_classes: Any = K,
+) -> Any:
     """Columns of a log whose greedy label is surely right on the share `certain` of largest margins."""
     random = np.random.default_rng(seed)
     margin, truth = random.random(n), random.integers(n_classes, size=n)
@@ -23,13 +34,13 @@ def rounds(n, rates=(0.2, 0.4), *, seed=0, accuracy=0.8, certain=0.3, gamma=0.2,
     return columns, truth
 
 
-def plateaus(columns, n_classes=K, **settings):
+def plateaus(columns: Any, n_classes: Any = K, **settings: Any) -> Any:
     estimator = Plateaus(n_classes=n_classes, **settings)
     estimator.observe(**columns)
     return estimator.estimate()
 
 
-def smooth(n, k, *, seed=0, n_classes=10, rates=(0.2, 0.4), gamma=0.1):
+def smooth(n: Any, k: Any, *, seed: Any = 0, n_classes: Any = 10, rates: Any = (0.2, 0.4), gamma: Any = 0.1) -> Any:
     """Columns of a log whose accuracy rises smoothly with the margin m, as 1 − 0.6·e^(−k·m), and never is 1."""
     random = np.random.default_rng(seed)
     margin, truth = random.random(n), random.integers(n_classes, size=n)
@@ -42,5 +53,5 @@ def smooth(n, k, *, seed=0, n_classes=10, rates=(0.2, 0.4), gamma=0.1):
     return {"label": label, "greedy": greedy, "probability": probability, "bit": bit, "margin": margin}
 
 
-def glue(*parts):
+def glue(*parts: Any) -> Any:
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

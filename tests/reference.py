@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 
 
-def outer(r, x, K):
+def outer(r: Any, x: Any, K: Any) -> Any:
     """e_r ⊗ x as a K×d matrix."""
     return np.outer(np.eye(K)[r], x)
 
@@ -15,20 +16,20 @@ def outer(r, x, K):
 class Twin:
     """W (K×d) and the ε-greedy choice of the Banditron paper."""
 
-    def __init__(self, K, d):
+    def __init__(self, K: Any, d: Any) -> None:
         self.K, self.d = K, d
         self.W = np.zeros((K, d))
 
-    def scores(self, x):
+    def scores(self, x: Any) -> Any:
         return self.W @ x
 
-    def probabilities(self, x, gamma):
+    def probabilities(self, x: Any, gamma: Any) -> Any:
         greedy = int(np.argmax(self.scores(x)))
         return [(1 - gamma) * (r == greedy) + gamma / self.K for r in range(self.K)]
 
 
 class PerceptronTwin(Twin):
-    def learn(self, x, label, greedy, p, y):
+    def learn(self, x: Any, label: Any, greedy: Any, p: Any, y: Any) -> None:
         for r in range(self.K):
             self.W[r] += x * (float(y == r) - float(greedy == r))
 
@@ -36,44 +37,44 @@ class PerceptronTwin(Twin):
 class RcnbfTwin(Twin):
     """The paper's two-case h, and H entry by entry."""
 
-    def __init__(self, K, d, rates=(0.0, 0.0)):
+    def __init__(self, K: Any, d: Any, rates: Any = (0.0, 0.0)) -> None:
         super().__init__(K, d)
         self.rates = rates
 
-    def H(self, x, label, greedy, p, bit):
+    def H(self, x: Any, label: Any, greedy: Any, p: Any, bit: Any) -> Any:
         rho, other = self.rates, 1 - bit
         h = ((1 - rho[other]) * bit - rho[bit] * other) / (1 - rho[0] - rho[1])
         return np.array([x * (h * (label == r) / p - (greedy == r)) for r in range(self.K)])
 
-    def learn(self, x, label, greedy, p, bit):
+    def learn(self, x: Any, label: Any, greedy: Any, p: Any, bit: Any) -> None:
         self.W = self.W + self.H(x, label, greedy, p, bit)
 
 
 class AveragedTwin(RcnbfTwin):
     """Keeps every past W and averages them."""
 
-    def __init__(self, K, d, rates=(0.0, 0.0)):
+    def __init__(self, K: Any, d: Any, rates: Any = (0.0, 0.0)) -> None:
         super().__init__(K, d, rates)
-        self.past = []
+        self.past: list[Any] = []
 
     @property
-    def mean(self):
+    def mean(self) -> Any:
         return np.mean(self.past, axis=0) if self.past else self.W
 
-    def scores(self, x):
+    def scores(self, x: Any) -> Any:
         return self.mean @ x
 
-    def learn(self, x, label, greedy, p, bit):
+    def learn(self, x: Any, label: Any, greedy: Any, p: Any, bit: Any) -> None:
         super().learn(x, label, greedy, p, bit)
         self.past.append(self.W)
 
 
 class BpaTwin(Twin):
-    def __init__(self, K, d, correct_margin=1.0, variant="PA", C=1.0):
+    def __init__(self, K: Any, d: Any, correct_margin: Any = 1.0, variant: Any = "PA", C: Any = 1.0) -> None:
         super().__init__(K, d)
         self.margin, self.variant, self.C = correct_margin, variant, C
 
-    def learn(self, x, label, greedy, p, bit):
+    def learn(self, x: Any, label: Any, greedy: Any, p: Any, bit: Any) -> None:
         if not x.any():
             return
         z = self.W[label] @ x
@@ -89,11 +90,11 @@ class BpaTwin(Twin):
 class SobaTwin(Twin):
     """SOBA with A kept as a matrix and W solved for anew each time; diagonal on request."""
 
-    def __init__(self, K, d, a=1.0, diagonal=False):
+    def __init__(self, K: Any, d: Any, a: Any = 1.0, diagonal: Any = False) -> None:
         super().__init__(K, d)
         self.A, self.theta, self.S, self.diagonal = a * np.eye(K * d), np.zeros(K * d), 0.0, diagonal
 
-    def learn(self, x, label, greedy, p, bit):
+    def learn(self, x: Any, label: Any, greedy: Any, p: Any, bit: Any) -> None:
         if bit == 0:
             return
         scores = self.W @ x
@@ -112,25 +113,25 @@ class SobaTwin(Twin):
 class RidgeTwin(Twin):
     """Keeps A_l and b_l and solves."""
 
-    def __init__(self, K, d, lam=1.0, signed=False):
+    def __init__(self, K: Any, d: Any, lam: Any = 1.0, signed: Any = False) -> None:
         super().__init__(K, d)
         self.A, self.b, self.signed = [lam * np.eye(d) for _ in range(K)], np.zeros((K, d)), signed
 
-    def bonus(self, x):
+    def bonus(self, x: Any) -> Any:
         return np.array([np.sqrt(x @ np.linalg.solve(A, x)) for A in self.A])
 
-    def learn(self, x, label, greedy, p, bit):
+    def learn(self, x: Any, label: Any, greedy: Any, p: Any, bit: Any) -> None:
         self.A[label] = self.A[label] + np.outer(x, x)
         self.b[label] += (2 * bit - 1 if self.signed else bit) * x
         self.W[label] = np.linalg.solve(self.A[label], self.b[label])
 
 
 class LmsTwin(Twin):
-    def __init__(self, K, d, step):
+    def __init__(self, K: Any, d: Any, step: Any) -> None:
         super().__init__(K, d)
         self.G, self.step = np.zeros((K, d)), step
 
-    def learn(self, x, label, greedy, p, bit):
+    def learn(self, x: Any, label: Any, greedy: Any, p: Any, bit: Any) -> None:
         g = (self.W[label] @ x - bit) * x
         self.G[label] += g**2
         moved = self.G[label] > 0
@@ -141,13 +142,13 @@ class FliptronTwin(Twin):
     """Bayes' rule for one bit with derivatives taken by complex steps, and choices by every crossing of
     the labels' upper bounds."""
 
-    def __init__(self, K, d, diagonal=False):
+    def __init__(self, K: Any, d: Any, diagonal: Any = False) -> None:
         super().__init__(K, d)
         self.cov, self.diagonal = [100.0 * np.eye(d) for _ in range(K)], diagonal
         self.n = dict.fromkeys(("uniform", "blind", "sure"), 0.0)
         self.ones, self.level, self.learnt = dict(self.n), 0.5, 0
 
-    def probabilities(self, x, gamma):
+    def probabilities(self, x: Any, gamma: Any) -> Any:
         gamma = 1.0 if self.learnt < 150 else gamma
         s, sigma = self.W @ x, np.array([np.sqrt(x @ C @ x) for C in self.cov])
         crossings = [
@@ -159,7 +160,7 @@ class FliptronTwin(Twin):
             P[np.argmax(s + (low + high) / 2 * sigma)] += (1 - gamma) * (high - low) / 2
         return P
 
-    def rates_to_learn_by(self):
+    def rates_to_learn_by(self) -> Any:
         sure = (self.ones["sure"] + 90) / (self.n["sure"] + 150)
         m = self.ones["uniform"] / max(self.n["uniform"], 1)
         known = self.n["uniform"] + self.n["blind"]
@@ -167,7 +168,7 @@ class FliptronTwin(Twin):
         rho0 = np.clip(rho0 - 1 / np.sqrt(known + 1), 0.01, 0.4)
         return rho0, np.clip(sure, rho0 + 0.15, 0.9)
 
-    def count(self, s, v, label, greedy, p, bit):
+    def count(self, s: Any, v: Any, label: Any, greedy: Any, p: Any, bit: Any) -> None:
         self.learnt += 1
         order, surest = np.argsort(s)[::-1], np.exp(s.max()) / np.exp(s).sum()
         self.level = np.clip(self.level + 0.02 * (0.8 - (surest < self.level)), 0, 0.999)
@@ -179,7 +180,7 @@ class FliptronTwin(Twin):
             fade = 1 - 1 / max(self.learnt / 4, 200) if name == "sure" else 1.0
             self.n[name], self.ones[name] = self.n[name] * fade + 1, self.ones[name] * fade + bit
 
-    def learn(self, x, label, greedy, p, bit):
+    def learn(self, x: Any, label: Any, greedy: Any, p: Any, bit: Any) -> None:
         if not x.any():
             return
         x = x / np.linalg.norm(x)
@@ -192,7 +193,7 @@ class FliptronTwin(Twin):
             weights = np.exp(s[others])
             doubt = np.sum((weights / weights.sum()) ** 2 * v[others])
 
-            def chance(m, r=r, others=others, weights=weights, doubt=doubt):
+            def chance(m: Any, r: Any = r, others: Any = others, weights: Any = weights, doubt: Any = doubt) -> Any:
                 lead = (m - np.log(weights.sum())) / np.sqrt(1 + np.pi / 8 * (v[r] + doubt))
                 beside = 1.0 if r == label else weights[others.index(label)] / weights.sum()
                 return rho0 + (sure - rho0) * beside / (1 + np.exp(-lead if r == label else lead))
@@ -215,6 +216,6 @@ class FliptronTwin(Twin):
             self.cov[r] = self.cov[r] - (np.diag(np.diag(step)) if self.diagonal else step)
 
 
-def complex_step(f, at):
+def complex_step(f: Any, at: Any) -> Any:
     """f′(at), exact to rounding."""
     return np.imag(f(at + 1e-30j)) / 1e-30

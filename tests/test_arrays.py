@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -9,8 +11,10 @@ import scipy.sparse as sp
 from fliptron import Banditron, Dataset, InputError
 
 
-def broken():
+def broken() -> Any:
     """Sparse arrays whose insides point outside, as a bug or an attacker makes them."""
+    kind: Any
+    each: Any
     for kind in (sp.csc_array, sp.csr_array, sp.csc_matrix, sp.csr_matrix, sp.bsr_array):
         for index in (10**6, 2**30, -1, -(2**30)):
             each = kind(np.eye(3, 4))
@@ -38,7 +42,7 @@ def broken():
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("name", "X"), list(broken()), ids=lambda each: each if isinstance(each, str) else "")
-def test_indices_that_point_outside_are_refused_everywhere(name, X):
+def test_indices_that_point_outside_are_refused_everywhere(name: Any, X: Any) -> None:
     learner = Banditron(n_classes=3, n_features=4)
     for call in (
         learner.predict,
@@ -50,7 +54,7 @@ def test_indices_that_point_outside_are_refused_everywhere(name, X):
             call(X)
 
 
-def test_one_sparse_row_with_an_index_outside_is_refused():
+def test_one_sparse_row_with_an_index_outside_is_refused() -> None:
     learner = Banditron(n_classes=3, n_features=4)
     for kind in (sp.coo_array, sp.csc_array):
         x = kind(np.ones((1, 4)))
@@ -63,7 +67,7 @@ def test_one_sparse_row_with_an_index_outside_is_refused():
 @pytest.mark.parametrize(
     "kind", [sp.csr_array, sp.csc_array, sp.coo_array, sp.lil_array, sp.dok_array, sp.dia_array, sp.bsr_array]
 )
-def test_every_sparse_form_says_the_same(kind):
+def test_every_sparse_form_says_the_same(kind: Any) -> None:
     X = np.array([[0.0, 2.0, 0.0], [1.0, 0.0, 3.0], [0.0, 0.0, 0.5]])
     plain, sparse = Dataset.of(sp.csr_array(X), [0, 1, 2]), Dataset.of(kind(X), [0, 1, 2])
     np.testing.assert_array_equal(plain.X.data, sparse.X.data)
@@ -78,7 +82,7 @@ def test_every_sparse_form_says_the_same(kind):
         ([9e29, 9e29], r"x has length 1.27279e\+30; at most 1e\+30 is allowed"),
     ],
 )
-def test_the_sentence_names_value_place_and_bound(x, words):
+def test_the_sentence_names_value_place_and_bound(x: Any, words: Any) -> None:
     learner = Banditron(n_classes=3, n_features=2)
     for call in (learner.decide, lambda x: learner.learn(x, (0, 0, 0.5), 1), lambda x: learner.decide(np.array(x))):
         with pytest.raises(InputError, match=words):
@@ -89,7 +93,7 @@ def test_the_sentence_names_value_place_and_bound(x, words):
         learner.predict([x])
 
 
-def test_a_quantity_is_not_taken_for_classes():
+def test_a_quantity_is_not_taken_for_classes() -> None:
     random = np.random.default_rng(0)
     X = random.normal(size=(400, 3))
     for y in (random.normal(size=400), random.integers(300, size=400)):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from fliptron import LeastMeanSquares, RidgeRegression, Rounds, audit, simulate
 
 
 class TestAudit:
-    def test_with_margins_and_with_examples(self, digits):
+    def test_with_margins_and_with_examples(self, digits: Any) -> None:
         learner = LeastMeanSquares(n_classes=10, n_features=64, gamma=0.1, seed=1)
         log = simulate(learner, digits, rates=(0.2, 0.4), rounds=100_000, seed=1, log=True).log
         truth = np.mean(log.label == digits.y[log.row])
@@ -20,7 +22,7 @@ class TestAudit:
             low, high = found.intervals["accuracy"]
             assert low <= truth <= high
 
-    def test_how_examples_lie_in_memory_does_not_matter(self, digits):
+    def test_how_examples_lie_in_memory_does_not_matter(self, digits: Any) -> None:
         learner = LeastMeanSquares(n_classes=10, n_features=64, gamma=0.1, seed=1)
         log = simulate(learner, digits, rates=(0.2, 0.4), rounds=5000, seed=1, log=True).log
         kept = {name: getattr(log, name) for name in ("label", "greedy", "probability", "bit")}
@@ -28,7 +30,7 @@ class TestAudit:
         one, other = (audit(Rounds(**kept, X=each)) for each in (X, np.asfortranarray(X)))
         assert one.rates == other.rates
 
-    def test_replay_learns_what_play_learnt(self, digits):
+    def test_replay_learns_what_play_learnt(self, digits: Any) -> None:
         from fliptron.kernels.loop import replay
 
         first, second = (RidgeRegression(n_classes=10, n_features=64, gamma=0.1) for _ in range(2))

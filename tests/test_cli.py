@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,12 +20,12 @@ from fliptron.datasets.registry import REGISTRY
 QUICK = ["--rounds", "2e3", "--seeds", "3", "--learner", "RCNBF", "--learner", "ridgeregression"]
 
 
-def fliptron(*arguments):
+def fliptron(*arguments: Any) -> Any:
     return CliRunner().invoke(main, list(arguments))
 
 
 class TestRun:
-    def test_table_pictures_and_report(self, tmp_path):
+    def test_table_pictures_and_report(self, tmp_path: Path) -> None:
         result = fliptron("run", *QUICK, "--out", str(tmp_path))
         assert result.exit_code == 0
         assert "RidgeRegression" in result.stdout
@@ -38,7 +40,7 @@ class TestRun:
         }
         assert (tmp_path / "errors.png").read_bytes().startswith(b"\x89PNG")
 
-    def test_json_rows(self, tmp_path):
+    def test_json_rows(self, tmp_path: Path) -> None:
         result = fliptron("run", *QUICK, "--json", "--out", str(tmp_path))
         rows = json.loads(result.stdout)
         assert rows == json.loads((tmp_path / "results.json").read_text())
@@ -56,8 +58,8 @@ class TestRun:
             )
         assert rows[0]["params"]["rates"] == [0.2, 0.4]
 
-    def test_numbers_do_not_depend_on_the_number_of_jobs(self, tmp_path):
-        def numbers(jobs):
+    def test_numbers_do_not_depend_on_the_number_of_jobs(self, tmp_path: Path) -> None:
+        def numbers(jobs: Any) -> Any:
             result = fliptron("run", *QUICK, "--json", "--jobs", jobs, "--out", str(tmp_path))
             return [
                 {key: value for key, value in row.items() if key != "rounds_per_second"}
@@ -66,16 +68,16 @@ class TestRun:
 
         assert numbers("1") == numbers("2")
 
-    def test_one_seed_has_no_interval(self, tmp_path):
+    def test_one_seed_has_no_interval(self, tmp_path: Path) -> None:
         result = fliptron("run", *QUICK, "--seeds", "1", "--json", "--out", str(tmp_path))
         assert [row["error_ci95"] for row in json.loads(result.stdout)] == [None, None]
 
-    def test_gamma_goes_to_those_who_explore(self, tmp_path):
+    def test_gamma_goes_to_those_who_explore(self, tmp_path: Path) -> None:
         arguments = ("run", *QUICK, "--learner", "Confidit", "--gamma", "0.33", "--json", "--out", str(tmp_path))
         rows = json.loads(fliptron(*arguments).stdout)
         assert [row["params"].get("gamma") for row in rows] == [0.33, 0.33, None]
 
-    def test_a_users_file(self, tmp_path):
+    def test_a_users_file(self, tmp_path: Path) -> None:
         random = np.random.default_rng(0)
         y = random.integers(2, size=100)
         rows = [f"{a:.3f},{b:.3f},{'yes' if c else 'no'}" for (a, b), c in zip(random.normal(size=(100, 2)), y)]  # noqa: B905
@@ -83,14 +85,14 @@ class TestRun:
         result = fliptron("run", *QUICK, "--dataset", str(tmp_path / "mine.csv"), "--json", "--out", str(tmp_path))
         assert {row["dataset"] for row in json.loads(result.stdout)} == {"mine"}
 
-    def test_the_report_needs_nothing_but_itself(self, tmp_path):
+    def test_the_report_needs_nothing_but_itself(self, tmp_path: Path) -> None:
         fliptron("run", *QUICK, "--out", str(tmp_path))
         page = (tmp_path / "report.html").read_text()
         assert "<svg" in page
         for word in ("src=", 'href="http', "@import", "<script", "<link"):
             assert word not in page
 
-    def test_ctrl_c_keeps_what_is_finished(self, tmp_path):
+    def test_ctrl_c_keeps_what_is_finished(self, tmp_path: Path) -> None:
         command = [sys.executable, "-m", "fliptron", "run", "--learner", "Perceptron", "--learner", "Confidit"]
         options = ["--rounds", "3e5", "--seeds", "6", "--jobs", "1", "--out", str(tmp_path)]
         process = subprocess.Popen(
@@ -116,7 +118,7 @@ class TestRun:
 
 
 class TestMustShow:
-    def test_regression_beats_rcnbf_beats_banditron(self, tmp_path):
+    def test_regression_beats_rcnbf_beats_banditron(self, tmp_path: Path) -> None:
         arguments = ["run", "--learner", "Banditron", "--learner", "RCNBF", "--learner", "RidgeRegression", "--json"]
         rows = {row["learner"]: row for row in json.loads(fliptron(*arguments, "--out", str(tmp_path)).stdout)}
         banditron, rcnbf, ridge = (rows[name] for name in ("Banditron", "RCNBF", "RidgeRegression"))
@@ -150,7 +152,7 @@ class TestRefusals:
             (["--rows", "10"], "only synthetic sets"),
         ],
     )
-    def test_bad_input_is_one_sentence_and_exit_code_2(self, arguments, words, tmp_path):
+    def test_bad_input_is_one_sentence_and_exit_code_2(self, arguments: Any, words: Any, tmp_path: Path) -> None:
         result = fliptron("run", *QUICK, "--out", str(tmp_path / "new" / "out"), *arguments)
         assert result.exit_code == 2
         assert words in result.stderr
@@ -158,13 +160,13 @@ class TestRefusals:
         assert result.stdout == ""
         assert not list(tmp_path.iterdir())
 
-    def test_an_unwritable_out_is_refused_before_any_work(self, tmp_path):
+    def test_an_unwritable_out_is_refused_before_any_work(self, tmp_path: Path) -> None:
         (tmp_path / "file").write_text("in the way")
         result = fliptron("run", *QUICK, "--out", str(tmp_path / "file" / "out"))
         assert result.exit_code == 2
         assert "cannot be written" in result.stderr
 
-    def test_a_bad_file_is_refused(self, tmp_path):
+    def test_a_bad_file_is_refused(self, tmp_path: Path) -> None:
         (tmp_path / "bad.csv").write_text("1,2,0\n1,2\n")
         result = fliptron("run", *QUICK, "--dataset", str(tmp_path / "bad.csv"), "--out", str(tmp_path / "out"))
         assert result.exit_code == 2
@@ -172,7 +174,7 @@ class TestRefusals:
 
 
 class TestData:
-    def test_lists_every_set(self):
+    def test_lists_every_set(self) -> None:
         rows = json.loads(fliptron("data", "--json").stdout)
         assert {row["name"]: row["present"] for row in rows}["digits"] is True
         assert [row["name"] for row in rows] == list(REGISTRY)
@@ -180,24 +182,24 @@ class TestData:
 
 
 class TestAdvise:
-    def test_gamma_bound_and_caveat(self):
+    def test_gamma_bound_and_caveat(self) -> None:
         result = fliptron("advise", "--rounds", "1e7", "--classes", "10")
         assert result.exit_code == 0
         assert "gamma = 0.0587" in result.stdout
         assert "nobody knows" in result.stdout
 
-    def test_a_bound_above_the_rounds_is_called_empty(self):
+    def test_a_bound_above_the_rounds_is_called_empty(self) -> None:
         assert "promises nothing" in fliptron("advise", "--rounds", "1e3", "--classes", "10").stdout
         answer = json.loads(fliptron("advise", "--rounds", "1e3", "--classes", "10", "--json").stdout)
         assert answer["vacuous"] is True
 
-    def test_bad_settings(self):
+    def test_bad_settings(self) -> None:
         result = fliptron("advise", "--rounds", "1e7", "--classes", "1")
         assert result.exit_code == 2
         assert "n_classes is 1" in result.stderr
 
 
-def test_help_teaches():
+def test_help_teaches() -> None:
     for command in ("run", "data", "advise"):
         assert command in fliptron("--help").stdout
         assert fliptron(command, "--help").exit_code == 0

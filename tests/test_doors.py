@@ -13,6 +13,7 @@ import textwrap
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -23,13 +24,13 @@ from fliptron.cli.group import COMMANDS, commands
 PLAN = '[[grid]]\ndatasets = ["iris"]\nrates = [[0.2, 0.4]]\nrounds = 100\nseeds = 1\nlearners.RCNBF = {}\n'
 
 
-def python(code, **options):
+def python(code: Any, **options: Any) -> Any:
     return subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=False, **options
     )
 
 
-def cpu(*command):
+def cpu(*command: Any) -> Any:
     """The least CPU seconds of several runs of a command."""
     found = []
     for _ in range(5):
@@ -41,16 +42,16 @@ def cpu(*command):
 
 
 class TestLoading:
-    def test_help_and_version_cost_no_more_than_three_numpys(self):
+    def test_help_and_version_cost_no_more_than_three_numpys(self) -> None:
         numpy = cpu("-c", "import numpy")
         for word in ("--help", "--version"):
             assert cpu("-m", "fliptron", word) < 3 * numpy
 
-    def test_importing_loads_nothing_else(self):
+    def test_importing_loads_nothing_else(self) -> None:
         told = python("import sys, fliptron; print([m for m in sys.modules if m.split('.')[0] in ('numpy', 'numba')])")
         assert told.stdout.strip() == "[]"
 
-    def test_every_name_is_there_and_every_command(self):
+    def test_every_name_is_there_and_every_command(self) -> None:
         for name in fliptron.__all__:
             assert getattr(fliptron, name).__name__ == name
         assert set(fliptron.__all__) <= set(dir(fliptron))
@@ -60,13 +61,14 @@ class TestLoading:
             assert CliRunner().invoke(commands, [name, "--help"]).exit_code == 0
         assert CliRunner().invoke(commands, ["nothing"]).exit_code == 2
 
-    def test_type_checkers_see_the_names_that_python_sees(self):
+    def test_type_checkers_see_the_names_that_python_sees(self) -> None:
         tree = ast.parse(Path(fliptron.__file__).read_text())
         (block,) = (node for node in tree.body if isinstance(node, ast.If))
-        seen = {alias.name: node.module for node in block.body for alias in node.names}
+        imports = [node for node in block.body if isinstance(node, ast.ImportFrom)]
+        seen = {alias.name: node.module for node in imports for alias in node.names}
         assert seen == fliptron._MODULES
 
-    def test_a_function_keeps_its_name_when_modules_are_loaded(self):
+    def test_a_function_keeps_its_name_when_modules_are_loaded(self) -> None:
         told = python(
             "import fliptron.simulation, fliptron.auditing, fliptron; print(fliptron.simulate, fliptron.audit)"
         )
@@ -85,10 +87,10 @@ class TestExtras:
     """
     LAB = ("click", "duckdb", "h5py", "matplotlib", "pandas", "pooch", "rich", "sklearn")
 
-    def without(self, names, code):
+    def without(self, names: Any, code: Any) -> Any:
         return python(textwrap.dedent(self.BLOCK.format(names=names)) + textwrap.dedent(code))
 
-    def test_a_learner_needs_the_core_only(self, tmp_path):
+    def test_a_learner_needs_the_core_only(self, tmp_path: Path) -> None:
         done = self.without((*self.LAB, "torch", "distributed", "vowpalwabbit"), f"""
             import numpy as np
             from fliptron import Dataset, Fliptron, Learner, audit, check_learner, simulate
@@ -114,13 +116,13 @@ class TestExtras:
              "pip install 'fliptron[peers]'"),
         ],
     )  # fmt: skip
-    def test_a_missing_extra_is_named_in_one_sentence(self, code, words):
+    def test_a_missing_extra_is_named_in_one_sentence(self, code: Any, words: Any) -> None:
         done = self.without((*self.LAB, "torch", "vowpalwabbit"), code)
         assert words in done.stderr.splitlines()[-1]
         assert "InputError" in done.stderr.splitlines()[-1]
 
     @pytest.mark.parametrize("gone", [("click",), ("rich",), ("duckdb", "pandas"), ("matplotlib",)])
-    def test_the_command_line_says_what_it_lacks(self, gone):
+    def test_the_command_line_says_what_it_lacks(self, gone: Any) -> None:
         done = self.without(gone, "import sys; sys.argv = ['fliptron', 'run']; from fliptron.cli import main; main()")
         assert done.returncode == 2
         assert "pip install 'fliptron[lab]'" in done.stderr
@@ -128,7 +130,7 @@ class TestExtras:
 
 
 class TestUnkindWorld:
-    def test_ctrl_c_while_loading(self):
+    def test_ctrl_c_while_loading(self) -> None:
         code = """
             import os, signal, sys
             class Slow:
@@ -148,7 +150,7 @@ class TestUnkindWorld:
     @pytest.mark.parametrize(
         "words", [["--help"], ["data"], ["data", "--json"], ["advise", "--rounds", "9", "--classes", "3"]]
     )
-    def test_a_full_device(self, words):
+    def test_a_full_device(self, words: Any) -> None:
         with open("/dev/full", "w") as full:
             done = subprocess.run(
                 [sys.executable, "-m", "fliptron", *words], stdout=full, stderr=subprocess.PIPE, text=True, check=False
@@ -156,7 +158,7 @@ class TestUnkindWorld:
         assert done.returncode == 1
         assert done.stderr.strip() == "Error: the output cannot be written (No space left on device)"
 
-    def test_a_reader_who_leaves(self):
+    def test_a_reader_who_leaves(self) -> None:
         done = subprocess.run(
             f"{sys.executable} -m fliptron data --json | head -c 1",
             shell=True,
@@ -166,7 +168,7 @@ class TestUnkindWorld:
         )
         assert done.stderr == ""
 
-    def test_names_from_files_are_only_names(self, tmp_path):
+    def test_names_from_files_are_only_names(self, tmp_path: Path) -> None:
         for name in (r"$\frac$.csv", "[red]x.csv", "[bold].csv", "${a}$.csv", "<b>&.csv"):
             path = tmp_path / name
             path.write_text("1,2,a\n2,1,b\n" * 5)
@@ -189,14 +191,14 @@ class TestUnkindWorld:
             (["run", "--cluster", "tcp://x", "--log"], "a cluster's workers keep no logs"),
         ],
     )
-    def test_what_cannot_be_is_one_sentence(self, arguments, words, tmp_path):
+    def test_what_cannot_be_is_one_sentence(self, arguments: Any, words: Any, tmp_path: Path) -> None:
         result = CliRunner().invoke(
             commands, [*arguments, *(["--out", str(tmp_path)] if arguments[0] == "run" else [])]
         )
         assert result.exit_code == 2
         assert words in result.stderr
 
-    def test_a_quantity_as_label_is_asked_about(self, tmp_path):
+    def test_a_quantity_as_label_is_asked_about(self, tmp_path: Path) -> None:
         lines = [f"{i % 7},{i % 5},{i * 1.37:.2f}" for i in range(300)]
         (tmp_path / "prices.csv").write_text("\n".join(lines))
         result = CliRunner().invoke(
@@ -206,14 +208,14 @@ class TestUnkindWorld:
         assert "is this a quantity to predict?" in result.stderr
 
     @pytest.mark.parametrize("greeting", [b"", b"SSH-2.0-OpenSSH_9.2\r\n", b"HTTP/1.1 400 Bad Request\r\n\r\n", None])
-    def test_a_port_that_is_not_dask(self, greeting, tmp_path, monkeypatch):
+    def test_a_port_that_is_not_dask(self, greeting: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """A server that hangs up, that talks of something else, or that says nothing at all."""
         pytest.importorskip("distributed")
         monkeypatch.setattr("fliptron.experiments.runner._PATIENCE", 2.0)
         (tmp_path / "plan.toml").write_text(PLAN)
         with socket.create_server(("127.0.0.1", 0)) as server:
 
-            def answer():
+            def answer() -> None:
                 there, _ = server.accept()
                 if greeting is None:
                     time.sleep(4.0)
@@ -231,7 +233,7 @@ class TestUnkindWorld:
         assert result.exit_code == 2
         assert f"at {address}" in result.stderr
 
-    def test_ctrl_c_in_the_middle_of_a_plan(self, tmp_path):
+    def test_ctrl_c_in_the_middle_of_a_plan(self, tmp_path: Path) -> None:
         (tmp_path / "plan.toml").write_text(
             PLAN.replace("rounds = 100\n", "rounds = 400_000\n").replace("= 1\n", "= 60\n")
         )

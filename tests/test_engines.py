@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,7 +35,7 @@ np.savez(sys.argv[1], **weights)
 
 
 @pytest.fixture(scope="module")
-def plain(tmp_path_factory):
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Any:
     path = tmp_path_factory.mktemp("plain") / "weights.npz"
     command = [sys.executable, "-c", PLAIN, str(path), os.path.dirname(__file__)]
     subprocess.run(command, check=True, env=os.environ | {"NUMBA_DISABLE_JIT": "1"})
@@ -44,13 +45,13 @@ def plain(tmp_path_factory):
 
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
 @pytest.mark.parametrize("name", LEARNERS)
-def test_compiled_and_plain_kernels_agree(name, kind, plain, small, small_sparse):
+def test_compiled_and_plain_kernels_agree(name: Any, kind: Any, plain: Any, small: Any, small_sparse: Any) -> None:
     learner = LEARNERS[name](n_classes=3, n_features=5, seed=2)
     simulate(learner, small if kind == "dense" else small_sparse, rates=(0.2, 0.3), rounds=150, seed=1)
     np.testing.assert_allclose(learner.weights, plain[f"{kind} {name}"], rtol=1e-10, atol=1e-12)
 
 
-def test_counted_randomness_is_splitmix64():
+def test_counted_randomness_is_splitmix64() -> None:
     # The first outputs of the reference generator from state 1234567.
     expected = [6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431]
     for t, output in enumerate(expected):
@@ -58,7 +59,7 @@ def test_counted_randomness_is_splitmix64():
 
 
 @pytest.mark.parametrize("purpose", [randomness.ROWS, randomness.FLIPS, randomness.CHOICES])
-def test_draws_are_uniform_and_uncorrelated_for_any_seed(purpose):
+def test_draws_are_uniform_and_uncorrelated_for_any_seed(purpose: Any) -> None:
     n = 20_000
     for seed in range(100):
         u = np.empty(n)
@@ -68,7 +69,7 @@ def test_draws_are_uniform_and_uncorrelated_for_any_seed(purpose):
         assert np.abs(np.bincount((u * 16).astype(int), minlength=16) - n / 16).max() < 6 * np.sqrt(n / 16)
 
 
-def test_purposes_and_seeds_are_independent_sequences():
+def test_purposes_and_seeds_are_independent_sequences() -> None:
     n = 20_000
     draws = []
     for seed in range(4):

@@ -11,6 +11,8 @@ import sys
 import textwrap
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +22,7 @@ from fliptron import RCINE, RCNBF, Banditron, Fliptron, InputError, Learner, Rid
 from fliptron.output import whole_file, write_whole
 
 
-def changed(path, **arrays):
+def changed(path: Any, **arrays: Any) -> Any:
     """The file with some of its members replaced, as an attacker or a broken disk would."""
     with np.load(path) as file:
         members = dict(file) | {name: np.asarray(array) for name, array in arrays.items()}
@@ -28,14 +30,14 @@ def changed(path, **arrays):
     return path
 
 
-def about(path, **entries):
+def about(path: Any, **entries: Any) -> Any:
     with np.load(path) as file:
         told = json.loads(str(file["about"]))
     return changed(path, about=json.dumps(told | entries))
 
 
 @pytest.fixture
-def rcine(tmp_path, digits):
+def rcine(tmp_path: Path, digits: Any) -> Any:
     learner = RCINE(n_classes=10, n_features=64, refresh=300)
     simulate(learner, digits, rounds=450)
     learner.save(tmp_path / "rcine.npz")
@@ -44,7 +46,7 @@ def rcine(tmp_path, digits):
 
 class TestSuspicion:
     @pytest.mark.parametrize("counts", [[100_000, 1], [301, 450], [-1, 450], [10, 5], [2**62, 2**62], [0, -3]])
-    def test_a_file_cannot_choose_where_rcine_writes(self, rcine, counts):
+    def test_a_file_cannot_choose_where_rcine_writes(self, rcine: Any, counts: Any) -> None:
         with pytest.raises(InputError, match="is not a saved RCINE"):
             RCINE.load(changed(rcine, counts=np.array(counts)))
 
@@ -60,14 +62,14 @@ class TestSuspicion:
             ("probability", 0),
         ],
     )
-    def test_every_number_of_a_window_is_checked(self, rcine, name, value):
+    def test_every_number_of_a_window_is_checked(self, rcine: Any, name: Any, value: Any) -> None:
         with np.load(rcine) as file:
             array = np.array(file[name])
         array[...] = value
         with pytest.raises(InputError):
             RCINE.load(changed(rcine, **{name: array}))
 
-    def test_a_full_window_is_not_written_beyond(self, digits):
+    def test_a_full_window_is_not_written_beyond(self, digits: Any) -> None:
         learner = RCINE(n_classes=10, n_features=64, refresh=300)
         x = digits.X[0]
         for _ in range(310):
@@ -79,7 +81,7 @@ class TestSuspicion:
         Learner.learn(learner, x, learner.decide(x), 1)
         assert learner.state.counts.tolist() == [10**9, 312]
 
-    def test_factors_and_covariances_must_be_positive(self, tmp_path):
+    def test_factors_and_covariances_must_be_positive(self, tmp_path: Path) -> None:
         for learner, name in (
             (RidgeRegression(n_classes=3, n_features=2), "factor"),
             (Fliptron(n_classes=3, n_features=2), "covariance"),
@@ -88,7 +90,7 @@ class TestSuspicion:
             with pytest.raises(InputError, match="a variance is"):
                 Learner.load(changed(tmp_path / "l.npz", **{name: -getattr(learner.state, name)}))
 
-    def test_counts_of_bits_must_be_possible(self, tmp_path):
+    def test_counts_of_bits_must_be_possible(self, tmp_path: Path) -> None:
         learner = Fliptron(n_classes=3, n_features=2)
         learner.save(tmp_path / "l.npz")
         for at, value in ((1, 5.0), (7, -1.0), (10, 1.0)):
@@ -97,12 +99,12 @@ class TestSuspicion:
             with pytest.raises(InputError, match="is not a saved Fliptron"):
                 Learner.load(changed(tmp_path / "l.npz", tallies=tallies))
 
-    def test_rates_must_be_those_of_the_parameters(self, tmp_path):
+    def test_rates_must_be_those_of_the_parameters(self, tmp_path: Path) -> None:
         RCNBF(n_classes=3, n_features=2, rates=(0.2, 0.4)).save(tmp_path / "l.npz")
         with pytest.raises(InputError, match="its rates are not those of its parameters"):
             RCNBF.load(changed(tmp_path / "l.npz", rates=np.array([0.9, 0.9])))
 
-    def test_a_small_file_cannot_take_much_memory(self, tmp_path):
+    def test_a_small_file_cannot_take_much_memory(self, tmp_path: Path) -> None:
         path = tmp_path / "bomb.npz"
         Banditron(n_classes=3, n_features=2).save(path)
         with np.load(path) as file:
@@ -124,7 +126,7 @@ class TestSuspicion:
         told = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=True, capture_output=True, text=True)
         assert "is not a saved learner" in told.stdout
 
-    def test_parameters_cannot_ask_for_more_than_the_file_holds(self, tmp_path):
+    def test_parameters_cannot_ask_for_more_than_the_file_holds(self, tmp_path: Path) -> None:
         path = tmp_path / "l.npz"
         RidgeRegression(n_classes=3, n_features=7000 // 100).save(path)
         params = RidgeRegression(n_classes=3, n_features=70).params
@@ -136,7 +138,7 @@ class TestSuspicion:
             RidgeRegression.load(path)
 
     @pytest.mark.parametrize("where", [0.05, 0.3, 0.6, 0.95])
-    def test_any_damage_is_refused_or_harmless(self, tmp_path, where):
+    def test_any_damage_is_refused_or_harmless(self, tmp_path: Path, where: Any) -> None:
         """Bytes turned around at 40 places in each part of a file: never anything but a refusal or a whole learner."""
         learner = Fliptron(n_classes=3, n_features=4)
         learner.save(tmp_path / "l.npz")
@@ -157,14 +159,14 @@ class TestSuspicion:
     @pytest.mark.parametrize(
         "entries", [{"params": 3}, {"params": {"n_classes": 3}}, {"rounds": -1}, {"rounds": "many"}]
     )
-    def test_odd_descriptions_are_refused(self, tmp_path, entries):
+    def test_odd_descriptions_are_refused(self, tmp_path: Path, entries: Any) -> None:
         Banditron(n_classes=3, n_features=2).save(tmp_path / "l.npz")
         with pytest.raises(InputError):
             Banditron.load(about(tmp_path / "l.npz", **entries))
 
-    def test_pickles_are_never_opened(self, tmp_path):
+    def test_pickles_are_never_opened(self, tmp_path: Path) -> None:
         class Bad:
-            def __reduce__(self):
+            def __reduce__(self) -> Any:
                 return os.system, ("exit 1",)
 
         Banditron(n_classes=3, n_features=2).save(tmp_path / "l.npz")
@@ -181,7 +183,7 @@ class TestSuspicion:
 
 
 class TestNames:
-    def test_a_users_class_of_the_same_name_is_another_class(self, tmp_path):
+    def test_a_users_class_of_the_same_name_is_another_class(self, tmp_path: Path) -> None:
         path = tmp_path / "ours.npz"
         Banditron(n_classes=3, n_features=2).save(path)
         theirs = type("Banditron", (Banditron,), {"__module__": "shop", "__init__": Banditron.__init__})
@@ -191,7 +193,7 @@ class TestNames:
         with pytest.raises(InputError, match="holds a Banditron; a RidgeRegression is expected"):
             RidgeRegression.load(tmp_path / "theirs.npz")
 
-    def test_files_of_version_0_1_are_opened_or_refused_in_a_sentence(self, tmp_path):
+    def test_files_of_version_0_1_are_opened_or_refused_in_a_sentence(self, tmp_path: Path) -> None:
         path = tmp_path / "old.npz"
         Banditron(n_classes=3, n_features=2).save(path)
         assert Banditron.load(about(path, format=1, learner="Banditron")).rounds == 0
@@ -205,7 +207,9 @@ class TestNames:
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_sparse_then_saved_then_dense_is_as_if_never_saved(name, small, small_sparse, tmp_path):
+def test_sparse_then_saved_then_dense_is_as_if_never_saved(
+    name: Any, small: Any, small_sparse: Any, tmp_path: Path
+) -> None:
     twins = [LEARNERS[name](n_classes=3, n_features=5, seed=2) for _ in range(2)]
     for learner in twins:
         simulate(learner, small_sparse, rates=(0.2, 0.2), rounds=200, seed=1)
@@ -218,17 +222,17 @@ def test_sparse_then_saved_then_dense_is_as_if_never_saved(name, small, small_sp
 
 
 class TestWriting:
-    def test_many_threads_on_one_path(self, tmp_path):
+    def test_many_threads_on_one_path(self, tmp_path: Path) -> None:
         path = tmp_path / "l.npz"
         learners = [RidgeRegression(n_classes=3, n_features=40, regularization=1.0 + i) for i in range(4)]
         learners[0].save(path)
 
-        def write(learner):
+        def write(learner: Any) -> Any:
             for _ in range(40):
                 learner.save(path)
             return 0
 
-        def read():
+        def read() -> Any:
             return sum(RidgeRegression.load(path).n_features != 40 for _ in range(120))
 
         with ThreadPoolExecutor(6) as pool:
@@ -236,7 +240,7 @@ class TestWriting:
             assert [future.result() for future in futures] == [0] * 6
         assert [each.name for each in tmp_path.iterdir()] == ["l.npz"]
 
-    def test_mode_and_symlink_are_kept(self, tmp_path):
+    def test_mode_and_symlink_are_kept(self, tmp_path: Path) -> None:
         (tmp_path / "real").mkdir()
         real, link = tmp_path / "real" / "l.npz", tmp_path / "link.npz"
         write_whole(real, b"old")
@@ -248,7 +252,7 @@ class TestWriting:
         assert stat.S_IMODE(real.stat().st_mode) == 0o640
         assert [each.name for each in (tmp_path / "real").iterdir()] == ["l.npz"]
 
-    def test_what_a_killed_writer_left_is_removed(self, tmp_path):
+    def test_what_a_killed_writer_left_is_removed(self, tmp_path: Path) -> None:
         path = tmp_path / "l.npz"
         code = f"""
             import os, signal
@@ -271,11 +275,11 @@ class TestWriting:
         assert [each.name for each in tmp_path.iterdir()] == ["l.npz"]
 
     @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
-    def test_a_full_disk_is_one_sentence(self, tmp_path, monkeypatch):
+    def test_a_full_disk_is_one_sentence(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         path = tmp_path / "l.npz"
         write_whole(path, b"old")
 
-        def full(handle):
+        def full(handle: Any) -> None:
             raise OSError(28, "No space left on device")
 
         monkeypatch.setattr(os, "fsync", full)

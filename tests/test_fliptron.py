@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,12 +15,12 @@ from fliptron.learners.fliptron import WARM_UP, share
 NOISE = ((0.0, 0.0), (0.2, 0.4), (0.4, 0.2))
 
 
-def error(learner, data, rates, rounds, seed):
+def error(learner: Any, data: Any, rates: Any, rounds: Any, seed: Any) -> Any:
     return simulate(learner, data, rates=rates, rounds=rounds, seed=seed).error
 
 
 @pytest.mark.parametrize("rates", NOISE)
-def test_it_beats_the_other_regressions_without_being_told_or_tuned(rates, digits):
+def test_it_beats_the_other_regressions_without_being_told_or_tuned(rates: Any, digits: Any) -> None:
     errors = {
         kind: np.mean([error(kind(n_classes=10, n_features=64, seed=s), digits, rates, 30_000, s) for s in range(3)])
         for kind in (Fliptron, Confidit, RidgeRegression)
@@ -27,7 +28,7 @@ def test_it_beats_the_other_regressions_without_being_told_or_tuned(rates, digit
     assert errors[Fliptron] < 0.85 * min(errors[Confidit], errors[RidgeRegression])
 
 
-def test_its_rates_have_intervals_that_cover(digits):
+def test_its_rates_have_intervals_that_cover(digits: Any) -> None:
     covered = []
     for rates in NOISE:
         for seed in range(4):
@@ -42,7 +43,7 @@ def test_its_rates_have_intervals_that_cover(digits):
     assert np.mean(covered) > 0.85
 
 
-def test_before_it_knows_the_noise_it_says_so():
+def test_before_it_knows_the_noise_it_says_so() -> None:
     estimate = Fliptron(n_classes=3, n_features=2).estimate()
     assert estimate.verdict == "not identified"
     assert estimate.intervals["rho0"] == (0.0, 1.0)
@@ -50,7 +51,7 @@ def test_before_it_knows_the_noise_it_says_so():
         estimate.true_accuracy(0.5)
 
 
-def test_the_first_rounds_are_uniform_and_the_rest_explores_plausible_labels_only(digits):
+def test_the_first_rounds_are_uniform_and_the_rest_explores_plausible_labels_only(digits: Any) -> None:
     learner = Fliptron(n_classes=10, n_features=64, gamma=0.0, seed=1)
     log = simulate(learner, digits, rates=(0.1, 0.1), rounds=20_000, seed=1, log=True).log
     assert (log.probability[:WARM_UP] == 0.1).all()
@@ -59,7 +60,7 @@ def test_the_first_rounds_are_uniform_and_the_rest_explores_plausible_labels_onl
     assert 0 < np.mean(log.label[late] != log.greedy[late]) < 0.05
 
 
-def test_the_shares_of_all_labels_sum_to_one():
+def test_the_shares_of_all_labels_sum_to_one() -> None:
     random = np.random.default_rng(0)
     for K in (2, 3, 10, 50):
         scores, spreads = random.normal(size=K), random.exponential(size=K)
@@ -70,7 +71,7 @@ def test_the_shares_of_all_labels_sum_to_one():
         np.testing.assert_allclose(played / z.size, shares, atol=0.02)
 
 
-def test_the_length_of_x_does_not_matter(digits):
+def test_the_length_of_x_does_not_matter(digits: Any) -> None:
     long = Dataset.of(digits.X * 1024.0, digits.y, name="long")
     errors = [
         simulate(Fliptron(n_classes=10, n_features=64, seed=1), data, rates=(0.2, 0.4), rounds=5000, seed=1).mistakes
@@ -79,13 +80,9 @@ def test_the_length_of_x_does_not_matter(digits):
     np.testing.assert_array_equal(*errors)
 
 
-def test_late_feedback_in_any_order_teaches_too(digits):
-    learner, waiting, random, right = (
-        Fliptron(n_classes=10, n_features=64, seed=1),
-        deque(),
-        np.random.default_rng(1),
-        0,
-    )
+def test_late_feedback_in_any_order_teaches_too(digits: Any) -> None:
+    learner, random, right = Fliptron(n_classes=10, n_features=64, seed=1), np.random.default_rng(1), 0
+    waiting: deque[Any] = deque()
     for t in range(8000):
         row = random.integers(digits.n_rows)
         x, y = digits.X[row], digits.y[row]
@@ -99,10 +96,10 @@ def test_late_feedback_in_any_order_teaches_too(digits):
 
 
 @pytest.mark.parametrize(("K", "d"), [(2, 4), (100, 40), (5, 20_000)])
-def test_it_takes_few_and_many_labels_and_features(K, d):
+def test_it_takes_few_and_many_labels_and_features(K: Any, d: Any) -> None:
     random = np.random.default_rng(0)
     y = random.integers(K, size=3000)
-    prototypes = sp.random_array((K, d), density=min(1.0, 20 / d), rng=random, format="csr")
+    prototypes: Any = sp.random_array((K, d), density=min(1.0, 20 / d), rng=random, format="csr")
     X = sp.csr_array(prototypes[y] + 0.1 * sp.random_array((3000, d), density=min(1.0, 5 / d), rng=random))
     data = Dataset.of(X, y, name="made")
     learner = Fliptron(n_classes=K, n_features=d, seed=0)
@@ -112,10 +109,12 @@ def test_it_takes_few_and_many_labels_and_features(K, d):
     assert late < 0.05
 
 
-def test_after_a_permutation_it_recovers_as_fast_as_a_fresh_start(digits):
+def test_after_a_permutation_it_recovers_as_fast_as_a_fresh_start(digits: Any) -> None:
     """Rounds until the error of 1,000 rounds is within 1.5 times of what it was before the labels were permuted."""
     permuted = Dataset.of(digits.X, (digits.y + 3) % 10, name="permuted")
-    rates, known, fresh = (0.2, 0.3), [], []
+    rates = (0.2, 0.3)
+    known: list[Any] = []
+    fresh: list[Any] = []
     for seed in range(3):
         learner = Fliptron(n_classes=10, n_features=64, half_life=100_000, seed=seed)
         before = simulate(learner, digits, rates=rates, rounds=20_000, seed=seed)
@@ -130,7 +129,7 @@ def test_after_a_permutation_it_recovers_as_fast_as_a_fresh_start(digits):
     assert np.mean(known) <= np.mean(fresh)
 
 
-def test_a_jump_in_the_channel_is_followed(digits):
+def test_a_jump_in_the_channel_is_followed(digits: Any) -> None:
     found = []
     for seed in range(4):
         learner = Fliptron(n_classes=10, n_features=64, half_life=5000, seed=seed)
@@ -140,7 +139,7 @@ def test_a_jump_in_the_channel_is_followed(digits):
     np.testing.assert_allclose(np.mean(found, axis=0), (0.3, 0.3), atol=0.08)
 
 
-def test_what_it_cannot_be_is_refused():
+def test_what_it_cannot_be_is_refused() -> None:
     with pytest.raises(InputError, match="form is 'sketch'; 'auto', 'full' or 'diagonal' is expected"):
         Fliptron(n_classes=3, n_features=2, form="sketch")
     with pytest.raises(InputError, match="half_life is 10"):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from fliptron.experiments.roster import ROSTER, build, effective, settings
 GOLDEN = Path(__file__).with_name("golden.json")
 
 
-def trace(name):
+def trace(name: Any) -> Any:
     digits = fliptron.load("digits")
     gamma = {"gamma": 0.2} if "gamma" in settings(name) else {}
     params = effective(name, "digits", rates=(0.2, 0.4), dtype="float64", **gamma)
@@ -33,7 +34,7 @@ OURS = [name for name in ROSTER if name != "VowpalWabbit"]
 
 
 @pytest.mark.parametrize("name", OURS)
-def test_trace_is_golden(name):
+def test_trace_is_golden(name: Any) -> None:
     assert trace(name) == json.loads(GOLDEN.read_text())[name]
 
 

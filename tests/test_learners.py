@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import pickle
 import time
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,7 +32,7 @@ from fliptron import (
 )
 from fliptron.checks import check_learner
 
-TWINS = {
+TWINS: dict[str, Any] = {
     "Perceptron": ref.PerceptronTwin,
     "Banditron": ref.RcnbfTwin,
     "RCNBF": lambda K, d: ref.RcnbfTwin(K, d, rates=(0.2, 0.4)),
@@ -50,7 +52,7 @@ TWINS = {
 
 
 @pytest.mark.parametrize("name", TWINS)
-def test_learner_equals_its_textbook_twin(name, small):
+def test_learner_equals_its_textbook_twin(name: Any, small: Any) -> None:
     learner = LEARNERS[name](n_classes=3, n_features=5, seed=4)
     twin = TWINS[name](3, 5)
     random = np.random.default_rng(4)
@@ -78,7 +80,7 @@ def test_learner_equals_its_textbook_twin(name, small):
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_one_round_path_and_loop_give_equal_weights(make, sparse, small, small_sparse):
+def test_one_round_path_and_loop_give_equal_weights(make: Any, sparse: Any, small: Any, small_sparse: Any) -> None:
     data = small_sparse if sparse else small
     learners = [make(n_classes=3, n_features=5, seed=2) for _ in range(2)]
     traces = [
@@ -91,25 +93,25 @@ def test_one_round_path_and_loop_give_equal_weights(make, sparse, small, small_s
 
 
 @pytest.mark.parametrize("name", [name for name in LEARNERS if name != "SOBA-full"])  # its 640×640 is slow
-def test_one_round_path_and_loop_are_equal_on_digits(name, digits):
+def test_one_round_path_and_loop_are_equal_on_digits(name: Any, digits: Any) -> None:
     learners = [LEARNERS[name](n_classes=10, n_features=64, seed=2) for _ in range(2)]
     for learner, engine in zip(learners, ("compiled", "python"), strict=True):
         simulate(learner, digits, rates=(0.2, 0.4), rounds=2000, seed=1, engine=engine)
     np.testing.assert_array_equal(learners[0].weights, learners[1].weights)
 
 
-def test_dense_and_sparse_rows_teach_the_same(make, small, small_sparse):
+def test_dense_and_sparse_rows_teach_the_same(make: Any, small: Any, small_sparse: Any) -> None:
     learners = [make(n_classes=3, n_features=5, seed=2) for _ in range(2)]
     for learner, data in zip(learners, (small, small_sparse), strict=True):
         simulate(learner, data, rates=(0.2, 0.3), rounds=700, seed=1)
     np.testing.assert_allclose(learners[0].weights, learners[1].weights, rtol=1e-9, atol=1e-9)
 
 
-def test_rules_for_all_learners(make):
+def test_rules_for_all_learners(make: Any) -> None:
     check_learner(make)
 
 
-def test_banditron_is_rcnbf_without_noise(digits):
+def test_banditron_is_rcnbf_without_noise(digits: Any) -> None:
     banditron = Banditron(n_classes=10, n_features=64, gamma=0.1, seed=3)
     rcnbf = RCNBF(n_classes=10, n_features=64, gamma=0.1, rates=(0.0, 0.0), seed=3)
     for learner in (banditron, rcnbf):
@@ -117,7 +119,7 @@ def test_banditron_is_rcnbf_without_noise(digits):
     np.testing.assert_array_equal(banditron.weights, rcnbf.weights)
 
 
-def test_ridge_stays_the_solution_after_many_rounds(digits):
+def test_ridge_stays_the_solution_after_many_rounds(digits: Any) -> None:
     learner = RidgeRegression(n_classes=10, n_features=64, gamma=0.1, regularization=1.0, seed=0)
     trace = simulate(learner, digits, rates=(0.2, 0.4), rounds=200_000, seed=0, log=True)
     for label in range(10):
@@ -127,13 +129,13 @@ def test_ridge_stays_the_solution_after_many_rounds(digits):
         np.testing.assert_allclose(learner.weights[label], solution, atol=1e-7)
 
 
-def test_weights_are_a_copy():
+def test_weights_are_a_copy() -> None:
     learner = Banditron(n_classes=3, n_features=2, gamma=0.1)
     learner.weights[:] = 7.0
     assert not learner.weights.any()
 
 
-def test_a_full_learner_of_gigabytes_is_refused_before_it_is_made():
+def test_a_full_learner_of_gigabytes_is_refused_before_it_is_made() -> None:
     with pytest.raises(InputError, match=r"needs 72\.5 GiB; at most 4 GiB is allowed: use LeastMeanSquares"):
         RidgeRegression(n_classes=10, n_features=31_200)
     with pytest.raises(InputError, match="use SOBA\\(form='diagonal'\\)"):
@@ -159,14 +161,14 @@ def test_a_full_learner_of_gigabytes_is_refused_before_it_is_made():
         (lambda: Exploration.of({"pace": 1}), "scale, power and cap are expected"),
     ],
 )
-def test_bad_parameters_are_refused(build, words):
+def test_bad_parameters_are_refused(build: Any, words: Any) -> None:
     with pytest.raises(InputError, match=words):
         build()
 
 
 @pytest.mark.parametrize("series", [list, np.array, iter], ids=["list", "array", "iterator"])
 @pytest.mark.parametrize("as_x", [np.array, lambda row: sp.csr_array([row])], ids=["dense", "sparse"])
-def test_a_decision_may_be_any_series_of_three(series, as_x):
+def test_a_decision_may_be_any_series_of_three(series: Any, as_x: Any) -> None:
     one, other = (RCNBF(n_classes=3, n_features=2, rates=(0.2, 0.4)) for _ in range(2))
     x = as_x([1.0, 2.0])
     decision = one.decide(x)
@@ -190,7 +192,7 @@ def test_a_decision_may_be_any_series_of_three(series, as_x):
         (None, 1, "four numbers are expected"),
     ],
 )
-def test_bad_rounds_are_refused(decision, feedback, words):
+def test_bad_rounds_are_refused(decision: Any, feedback: Any, words: Any) -> None:
     learner = Banditron(n_classes=3, n_features=2)
     with pytest.raises(InputError, match=words):
         learner.learn([1.0, 2.0], decision, feedback)
@@ -200,12 +202,12 @@ def test_bad_rounds_are_refused(decision, feedback, words):
 @pytest.mark.parametrize(
     "x", [[10**400, 1], [1j, 2], ["1", "2"], np.ma.masked_array([1.0, 2.0], [True, False]), [1e200, 0.0], 5.0, None]
 )
-def test_what_is_no_example_is_refused(x):
+def test_what_is_no_example_is_refused(x: Any) -> None:
     with pytest.raises(InputError):
         Banditron(n_classes=3, n_features=2).decide(x)
 
 
-def test_examples_may_come_in_any_real_form():
+def test_examples_may_come_in_any_real_form() -> None:
     learner = RidgeRegression(n_classes=3, n_features=3, seed=1)
     learner.learn([1.0, 2.0, 3.0], Decision(2, 0, 1.0), 1)
     wide = np.array([[1.0, 9.0], [2.0, 9.0], [3.0, 9.0]])
@@ -223,7 +225,7 @@ def test_examples_may_come_in_any_real_form():
     assert {learner.decide(x).greedy for x in forms} == {2}
 
 
-def test_tiny_examples_do_no_harm(make):
+def test_tiny_examples_do_no_harm(make: Any) -> None:
     learner = make(n_classes=3, n_features=2)
     for size in (1e-200, 1e-160, 0.0):
         learner.learn([size, 0.0], Decision(0, 1, 1.0), 0)
@@ -231,17 +233,17 @@ def test_tiny_examples_do_no_harm(make):
 
 
 class TestFiles:
-    def test_any_learner_loads_from_the_base_class(self, make, tmp_path):
+    def test_any_learner_loads_from_the_base_class(self, make: Any, tmp_path: Path) -> None:
         learner = make(n_classes=3, n_features=5, seed=2)
         learner.save(tmp_path / "learner.npz")
         assert repr(Learner.load(tmp_path / "learner.npz")) == repr(learner)
 
-    def test_another_kind_is_refused(self, tmp_path):
+    def test_another_kind_is_refused(self, tmp_path: Path) -> None:
         Banditron(n_classes=3, n_features=2).save(tmp_path / "b.npz")
         with pytest.raises(InputError, match="holds a Banditron; a RidgeRegression is expected"):
             RidgeRegression.load(tmp_path / "b.npz")
 
-    def test_missing_truncated_and_foreign_files_are_refused(self, tmp_path):
+    def test_missing_truncated_and_foreign_files_are_refused(self, tmp_path: Path) -> None:
         path = tmp_path / "b.npz"
         with pytest.raises(InputError, match="does not exist"):
             Banditron.load(path)
@@ -253,13 +255,13 @@ class TestFiles:
         with pytest.raises(InputError, match="is not a saved learner"):
             Banditron.load(path)
 
-    def test_pickles_are_refused(self, tmp_path):
+    def test_pickles_are_refused(self, tmp_path: Path) -> None:
         np.savez(tmp_path / "b.npz", about=np.array([{"format": 1}], dtype=object))
         with pytest.raises(InputError, match="is not a saved learner"):
             Banditron.load(tmp_path / "b.npz")
 
     @pytest.mark.parametrize(("W", "words"), [(np.zeros((3, 9)), "misshapen"), (np.full((3, 2), np.nan), "not finite")])
-    def test_wrong_arrays_are_refused(self, tmp_path, W, words):
+    def test_wrong_arrays_are_refused(self, tmp_path: Path, W: Any, words: Any) -> None:
         path = tmp_path / "b.npz"
         Banditron(n_classes=3, n_features=2).save(path)
         with np.load(path) as file:
@@ -268,7 +270,7 @@ class TestFiles:
         with pytest.raises(InputError, match=words):
             Banditron.load(path)
 
-    def test_an_unwritable_place_leaves_nothing_behind(self, tmp_path):
+    def test_an_unwritable_place_leaves_nothing_behind(self, tmp_path: Path) -> None:
         with pytest.raises(InputError, match="cannot be written"):
             Banditron(n_classes=3, n_features=2).save(tmp_path / "no" / "b.npz")
         assert not list(tmp_path.iterdir())
@@ -276,7 +278,7 @@ class TestFiles:
 
 @pytest.mark.parametrize("kind", [Perceptron, Banditron, BPA, LeastMeanSquares])
 @pytest.mark.parametrize("size", [1e-40, 1e-22, 1e8])
-def test_sizes_at_the_ends_of_float32_do_no_harm(kind, size):
+def test_sizes_at_the_ends_of_float32_do_no_harm(kind: Any, size: Any) -> None:
     learner = kind(n_classes=3, n_features=2, dtype="float32")
     x = np.full(2, size)
     for t in range(6):
@@ -284,7 +286,7 @@ def test_sizes_at_the_ends_of_float32_do_no_harm(kind, size):
     assert np.isfinite(learner.weights).all()
 
 
-def test_a_copy_is_as_quick_as_the_learner(digits):
+def test_a_copy_is_as_quick_as_the_learner(digits: Any) -> None:
     learner = Banditron(n_classes=10, n_features=64)
     again = pickle.loads(pickle.dumps(copy.deepcopy(learner)))
     assert again._dtype is digits.X.dtype
@@ -292,7 +294,7 @@ def test_a_copy_is_as_quick_as_the_learner(digits):
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_predict_is_what_decide_finds_best_in_float32(sparse, digits):
+def test_predict_is_what_decide_finds_best_in_float32(sparse: Any, digits: Any) -> None:
     learner = Banditron(n_classes=10, n_features=64, dtype="float32")
     matrix = sp.csr_array(digits.X) if sparse else digits.X
     simulate(learner, Dataset.of(matrix, digits.y), rounds=2000)
@@ -301,7 +303,7 @@ def test_predict_is_what_decide_finds_best_in_float32(sparse, digits):
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_warm_up_compiles_and_changes_nothing(make, sparse):
+def test_warm_up_compiles_and_changes_nothing(make: Any, sparse: Any) -> None:
     learner, x = make(n_classes=3, n_features=5, seed=2), np.arange(5.0)
     began = time.perf_counter()
     told = learner.warm_up(sparse=sparse)

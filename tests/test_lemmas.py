@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ SETTINGS = [
 ]
 
 
-def outcomes(K, gamma, rates, y, greedy):
+def outcomes(K: Any, gamma: Any, rates: Any, y: Any, greedy: Any) -> Any:
     """Every (probability, decision, bit) of one round."""
     for label in range(K):
         p = (1 - gamma) * (label == greedy) + gamma / K
@@ -28,7 +29,7 @@ def outcomes(K, gamma, rates, y, greedy):
 
 
 @pytest.mark.parametrize("rates", [rates for *_, rates in SETTINGS[:7]])
-def test_lemma_1_h_is_unbiased(rates):
+def test_lemma_1_h_is_unbiased(rates: Any) -> None:
     rho0, rho1 = rates
     h = [unbiased(bit, np.array(rates)) for bit in (0, 1)]
     assert rho0 * h[1] + (1 - rho0) * h[0] == pytest.approx(0.0, abs=1e-12)
@@ -36,7 +37,7 @@ def test_lemma_1_h_is_unbiased(rates):
 
 
 @pytest.mark.parametrize(("K", "gamma", "rates"), SETTINGS)
-def test_lemma_2_the_mean_update_is_the_perceptrons(K, gamma, rates):
+def test_lemma_2_the_mean_update_is_the_perceptrons(K: Any, gamma: Any, rates: Any) -> None:
     x = np.array([0.6, -0.8])
     for y, greedy in itertools.product(range(K), repeat=2) if K < 10 else [(3, 3), (3, 7)]:
         mean = np.zeros((K, 2))
@@ -51,7 +52,7 @@ def test_lemma_2_the_mean_update_is_the_perceptrons(K, gamma, rates):
 
 
 @pytest.mark.parametrize(("K", "gamma", "rates"), SETTINGS)
-def test_lemma_3_exact_constants_are_the_mean_squared_norm(K, gamma, rates):
+def test_lemma_3_exact_constants_are_the_mean_squared_norm(K: Any, gamma: Any, rates: Any) -> None:
     x = np.array([0.6, -0.8])
     A1, A2 = theory.constants(n_classes=K, gamma=gamma, rates=rates)
     for y, exact in ((1, A1), (0, A2)):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,13 +15,13 @@ from fliptron.cli.group import commands as main
 
 
 @pytest.fixture(scope="module")
-def log(digits):
+def log(digits: Any) -> Any:
     learner = LeastMeanSquares(n_classes=10, n_features=64, gamma=0.1)
     return simulate(learner, digits, rates=(0.2, 0.4), rounds=40_000, log=True).log
 
 
 @pytest.mark.parametrize("name", ["log.csv", "log.parquet", "it's a log.parquet"])
-def test_what_is_written_is_read(log, tmp_path, name):
+def test_what_is_written_is_read(log: Any, tmp_path: Path, name: Any) -> None:
     write_log(tmp_path / name, log)
     again = read_log(tmp_path / name)
     for column in ("label", "greedy", "probability", "bit", "margin"):
@@ -27,20 +29,20 @@ def test_what_is_written_is_read(log, tmp_path, name):
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
-def test_a_star_in_a_name_is_only_a_star(tmp_path):
+def test_a_star_in_a_name_is_only_a_star(tmp_path: Path) -> None:
     header, line = "label,greedy,probability,bit,margin,note\n", "1,1,0.5,1,0.5,{}\n"
     (tmp_path / "a*b.csv").write_text(header + line.format("x") * 5)
     (tmp_path / "axb.csv").write_text(header + line.format("y") * 9)
     assert read_log(tmp_path / "a*b.csv").bit.size == 5
 
 
-def test_the_whole_file_tells_the_type_and_other_columns_do_not_matter(tmp_path):
+def test_the_whole_file_tells_the_type_and_other_columns_do_not_matter(tmp_path: Path) -> None:
     lines = ["1,1,0.5,1,0,7"] * 30_000 + ["1,1,0.5,1,0.25,text"]
     (tmp_path / "a.csv").write_text("label,greedy,probability,bit,margin,note\n" + "\n".join(lines))
     assert read_log(tmp_path / "a.csv").margin[-1] == 0.25
 
 
-def test_examples_are_read_in_order(tmp_path):
+def test_examples_are_read_in_order(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_text("x10,x2,label,greedy,probability,bit,note\n7,5,0,1,0.5,1,a\n8,6,1,1,0.5,0,b\n")
     log = read_log(path)
@@ -68,7 +70,7 @@ def test_examples_are_read_in_order(tmp_path):
         ("a.txt", "", "ends in '.txt'; .csv or .parquet"),
     ],
 )
-def test_bad_logs_are_refused_with_exit_code_2(tmp_path, name, content, words):
+def test_bad_logs_are_refused_with_exit_code_2(tmp_path: Path, name: Any, content: Any, words: Any) -> None:
     (tmp_path / name).write_text(content)
     result = CliRunner().invoke(main, ["estimate", str(tmp_path / name), "--out", str(tmp_path / "out")])
     assert result.exit_code == 2
@@ -77,7 +79,7 @@ def test_bad_logs_are_refused_with_exit_code_2(tmp_path, name, content, words):
     assert not (tmp_path / "out").exists()
 
 
-def test_a_missing_log_is_refused(tmp_path):
+def test_a_missing_log_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="does not exist"):
         read_log(tmp_path / "no.csv")
     with pytest.raises(InputError, match="cannot be written"):
@@ -88,7 +90,7 @@ EMPTY = Rounds(**{name: np.zeros(1) for name in ("row", "label", "greedy", "prob
 
 
 class TestEstimate:
-    def test_rates_verdict_accuracy_and_picture(self, log, digits, tmp_path):
+    def test_rates_verdict_accuracy_and_picture(self, log: Any, digits: Any, tmp_path: Path) -> None:
         write_log(tmp_path / "log.parquet", log)
         arguments = ["estimate", str(tmp_path / "log.parquet"), "--out", str(tmp_path)]
         result = CliRunner().invoke(main, arguments)
@@ -101,7 +103,7 @@ class TestEstimate:
         low, high = found["intervals"]["accuracy"]
         assert low <= np.mean(log.label == digits.y[log.row]) <= high
 
-    def test_a_log_that_tells_nothing_gets_a_verdict(self, tmp_path):
+    def test_a_log_that_tells_nothing_gets_a_verdict(self, tmp_path: Path) -> None:
         rows = ["1,1,1.0,1,0.5"] * 50
         (tmp_path / "log.csv").write_text("label,greedy,probability,bit,margin\n" + "\n".join(rows))
         result = CliRunner().invoke(main, ["estimate", str(tmp_path / "log.csv"), "--out", str(tmp_path)])
@@ -109,7 +111,7 @@ class TestEstimate:
         assert "Verdict: not identified. Only 0 rounds played another label" in result.stdout
         assert "nan" not in result.stdout
 
-    def test_runs_leave_logs_to_estimate_from(self, tmp_path):
+    def test_runs_leave_logs_to_estimate_from(self, tmp_path: Path) -> None:
         options = ["--rounds", "3e4", "--seeds", "1", "--gamma", "0.1", "--log", "--out", str(tmp_path)]
         result = CliRunner().invoke(main, ["run", "--learner", "RCINE", "--learner", "RidgeRegression", *options])
         assert result.exit_code == 0

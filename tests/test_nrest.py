@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,11 +16,11 @@ from made_up import plateaus, rounds
 
 class TestNREst:
     @pytest.fixture(autouse=True)
-    def _torch(self):
+    def _torch(self) -> None:
         pytest.importorskip("torch", reason="PyTorch is an optional extra")
 
     @staticmethod
-    def window(n, wrong, rates=(0.15, 0.15), seed=0):
+    def window(n: Any, wrong: Any, rates: Any = (0.15, 0.15), seed: Any = 0) -> Any:
         """Rounds whose x tells at once whether the label was right: the network's easiest case."""
         random = np.random.default_rng(seed)
         label = random.integers(3, size=n)
@@ -33,13 +34,13 @@ class TestNREst:
         return Rounds.of(n_classes=3, label=label, bit=bit, X=X, **fixed)
 
     @staticmethod
-    def nrest(**settings):
+    def nrest(**settings: Any) -> Any:
         from fliptron.noise.published import NREst
 
         return NREst(**({"n_classes": 3, "hidden": (32, 32), "epochs": 20, "seed": 1} | settings))
 
     @pytest.mark.parametrize("settings", [{}, {"examples": "counterfactual"}])
-    def test_rates_are_found_when_many_rows_are_wrong(self, settings):
+    def test_rates_are_found_when_many_rows_are_wrong(self, settings: Any) -> None:
         estimator = self.nrest(**settings)
         estimator.absorb(self.window(12_000, wrong=0.5))
         found = estimator.estimate()
@@ -47,7 +48,7 @@ class TestNREst:
         assert len(found.details["perfect"]) == (3 if settings else 2)
         assert 0 < found.details["validation_loss"] < 0.7
 
-    def test_it_collapses_when_few_rows_are_wrong_and_the_plateaus_do_not(self):
+    def test_it_collapses_when_few_rows_are_wrong_and_the_plateaus_do_not(self) -> None:
         """Fewer than 11 % wrong rows: the 89th percentile of p(bit 0) lands among the right ones."""
         estimator = self.nrest()
         estimator.absorb(self.window(12_000, wrong=0.05))
@@ -55,12 +56,12 @@ class TestNREst:
         columns, _ = rounds(50_000, (0.15, 0.15), accuracy=0.99, certain=0.9, gamma=0.05)
         assert plateaus(columns).rates == pytest.approx((0.15, 0.15), abs=0.03)
 
-    def test_it_collapses_when_nearly_all_rows_are_wrong(self):
+    def test_it_collapses_when_nearly_all_rows_are_wrong(self) -> None:
         estimator = self.nrest()
         estimator.absorb(self.window(12_000, wrong=0.95))
         assert estimator.estimate().rates.rho1 > 0.5  # the truth is 0.15
 
-    def test_the_best_epoch_is_kept(self):
+    def test_the_best_epoch_is_kept(self) -> None:
         losses = []
         estimator = self.nrest(epochs=8, learning_rate=0.3, progress=lambda *told: losses.append(told[2]))
         estimator.absorb(self.window(2000, wrong=0.5))
@@ -68,7 +69,7 @@ class TestNREst:
         assert details["validation_loss"] == min(losses)
         assert details["epoch"] == 1 + int(np.argmin(losses))
 
-    def test_rows_are_scaled_and_labels_encoded(self):
+    def test_rows_are_scaled_and_labels_encoded(self) -> None:
         window = self.window(2000, wrong=0.5)
         found = []
         for size in (1.0, 10.0):
@@ -80,14 +81,14 @@ class TestNREst:
         np.testing.assert_array_equal(self.nrest()._encode(labels), [[1, 0, 0], [0, 0, 1]])
         np.testing.assert_array_equal(self.nrest(label="integer")._encode(labels), [[0], [2]])
 
-    def test_a_perfect_example_is_the_largest_below_the_percentile(self):
+    def test_a_perfect_example_is_the_largest_below_the_percentile(self) -> None:
         from fliptron.noise.published import _perfect
 
         q = np.arange(10) / 10.0  # the 89th percentile, taken higher, is 0.9
         assert _perfect(q, 89.0) == 8
         assert _perfect(q, 80.0) == 7
 
-    def test_bad_rows_are_refused(self):
+    def test_bad_rows_are_refused(self) -> None:
         window = self.window(2000, wrong=0.5)
         columns = {name: column for name, column in window.columns().items() if name != "X"}
         X = np.array(window.X)
@@ -97,7 +98,7 @@ class TestNREst:
         with pytest.raises(InputError, match=r"\[10, 2000\] rounds"):
             Rounds.of(n_classes=3, X=np.ones((10, 3)), **columns)
 
-    def test_the_same_seed_gives_the_same_rates(self):
+    def test_the_same_seed_gives_the_same_rates(self) -> None:
         found = []
         for _ in range(2):
             estimator = self.nrest(epochs=2)
@@ -105,10 +106,10 @@ class TestNREst:
             found.append(estimator.estimate().rates)
         assert found[0] == found[1]
 
-    def test_progress_is_told_and_can_stop_it(self):
+    def test_progress_is_told_and_can_stop_it(self) -> None:
         told = []
 
-        def stop_at_three(epoch, epochs, loss):
+        def stop_at_three(epoch: Any, epochs: Any, loss: Any) -> Any:
             told.append((epoch, epochs, loss))
             return epoch == 3
 
@@ -117,7 +118,7 @@ class TestNREst:
         estimator.estimate()
         assert [(epoch, epochs) for epoch, epochs, _ in told] == [(1, 20), (2, 20), (3, 20)]
 
-    def test_steps_are_those_of_autograd_and_adagrad(self):
+    def test_steps_are_those_of_autograd_and_adagrad(self) -> None:
         import torch
 
         from fliptron.noise.published import Network
@@ -128,9 +129,14 @@ class TestNREst:
             layer.weight.data, layer.bias.data = W.T.clone(), bias.clone()
         parameters = [p for layer in layers for p in layer.parameters()]
         optimizer = torch.optim.Adagrad(parameters, lr=0.01, eps=1e-6)
-        masks = []
+        masks: list[Any] = []
         drawn = network._mask
-        network._mask = lambda shape: masks.append(drawn(shape)) or masks[-1]
+
+        def remembered(shape: Any) -> Any:
+            masks.append(drawn(shape))
+            return masks[-1]
+
+        vars(network)["_mask"] = remembered
         for _ in range(10):
             masks.clear()
             X, y = torch.randn(16, 6), torch.randint(0, 2, (16,))
@@ -145,12 +151,12 @@ class TestNREst:
             torch.testing.assert_close(W, layer.weight.data.T, rtol=1e-4, atol=1e-6)
             torch.testing.assert_close(bias, layer.bias.data, rtol=1e-4, atol=1e-6)
 
-    def test_inside_rcine_it_is_algorithm_2(self, small):
+    def test_inside_rcine_it_is_algorithm_2(self, small: Any) -> None:
         learner = RCINE(n_classes=3, n_features=5, estimator=self.nrest(epochs=2), refresh=600, pooled=False)
         trace = simulate(learner, small, rates=(0.2, 0.2), rounds=1300)
         assert [at for at, _ in trace.estimates] == [600, 1200]
 
-    def test_integer_labels_and_bad_settings(self):
+    def test_integer_labels_and_bad_settings(self) -> None:
         estimator = self.nrest(label="integer", epochs=1)
         estimator.absorb(self.window(2000, wrong=0.5))
         assert 0 <= estimator.estimate().rates.rho0 < 1
@@ -170,7 +176,7 @@ class TestNREst:
             self.nrest().estimate()
 
 
-def test_without_pytorch_nrest_says_what_to_install(monkeypatch):
+def test_without_pytorch_nrest_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     from fliptron.noise.published import NREst
 
     monkeypatch.setitem(sys.modules, "torch", None)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from fliptron import InputError
@@ -28,20 +31,20 @@ form = "diagonal"
 """
 
 
-def written(tmp_path, text):
+def written(tmp_path: Path, text: Any) -> Any:
     path = tmp_path / "plan.toml"
     path.write_text(text)
     return path
 
 
-def test_a_plan_is_every_combination(tmp_path):
+def test_a_plan_is_every_combination(tmp_path: Path) -> None:
     specs = read_plan(written(tmp_path, GOOD))
     assert len(specs) == 2 * 2 * 3 * 3 + 1
     assert specs[-1] == Spec("digits", (0.2, 0.4), "SOBA", 1000, 7, {"gamma": 0.1, "form": "diagonal"}, "shuffle")
     assert len({spec.id for spec in specs}) == len(specs)
 
 
-def test_an_id_depends_on_all_that_decides_the_numbers_and_nothing_else():
+def test_an_id_depends_on_all_that_decides_the_numbers_and_nothing_else() -> None:
     base = {"datasets": ["digits"], "rates": [(0.2, 0.4)], "learners": {"RCNBF": {"gamma": [0.1]}}}
     (first,) = grid(**base, rounds=1000, seeds=[0])
     assert grid(**base, rounds=1000, seeds=[0])[0].id == first.id
@@ -81,7 +84,7 @@ def test_an_id_depends_on_all_that_decides_the_numbers_and_nothing_else():
         ("[[grid]]\ndatasets", "title = 1\n[[grid]]\ndatasets", 1, "field 'title'"),
     ],
 )
-def test_a_bad_plan_is_refused_with_line_and_field(tmp_path, old, new, line, words):
+def test_a_bad_plan_is_refused_with_line_and_field(tmp_path: Path, old: Any, new: Any, line: Any, words: Any) -> None:
     assert old in GOOD
     with pytest.raises(InputError) as refusal:
         read_plan(written(tmp_path, GOOD.replace(old, new, 1)))
@@ -89,7 +92,7 @@ def test_a_bad_plan_is_refused_with_line_and_field(tmp_path, old, new, line, wor
     assert f"plan.toml, line {line}, " in str(refusal.value)
 
 
-def test_what_is_not_toml_is_refused(tmp_path):
+def test_what_is_not_toml_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is not TOML: Expected"):
         read_plan(written(tmp_path, "[[grid"))
     with pytest.raises(InputError, match="cannot be read"):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,7 +33,7 @@ from fliptron.arrays import LONGEST
 from fliptron.rounds import LEAST_PROBABILITY
 
 K, D = 3, 2
-SHORT = {
+SHORT: dict[str, Any] = {
     f"{kind.__name__}-float32": partial(kind, dtype="float32", **more)
     for kind, more in (
         (Perceptron, {}),
@@ -65,18 +67,18 @@ SIZES += [1e100, 1.2e154, 1e308, np.inf, np.nan]
 CHANCES = [5e-324, 1e-300, 9e-31, 1e-30, 1e-12, 0.05, 0.5, 1.0, 1.0 + 1e-9, 2.0, 0.0, -0.5, np.nan, np.inf]
 
 
-def known(learner):
+def known(learner: Any) -> Any:
     """Everything a learner keeps, scratch left out, and how many decisions it has made."""
     return {name: np.array(array) for name, array in learner._arrays().items()} | {"rounds": learner.rounds}
 
 
-def unchanged(before, after):
+def unchanged(before: Any, after: Any) -> Any:
     return all(np.array_equal(before[name], after[name]) for name in before)
 
 
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("name", [*LEARNERS, *SHORT])
-def test_thousands_of_hostile_rounds(name, sparse, tmp_path):
+def test_thousands_of_hostile_rounds(name: Any, sparse: Any, tmp_path: Path) -> None:
     """200 rounds for each learner and form, some 6,800 calls of `decide` and as many of `learn` in all."""
     learner = (LEARNERS | SHORT)[name](n_classes=K, n_features=D, seed=1)
     random = np.random.default_rng(sum(map(ord, name)))
@@ -121,7 +123,7 @@ def test_thousands_of_hostile_rounds(name, sparse, tmp_path):
 
 
 @pytest.mark.parametrize("name", [*LEARNERS, *SHORT])
-def test_the_worst_that_is_admitted_many_times_over(name):
+def test_the_worst_that_is_admitted_many_times_over(name: Any) -> None:
     """The longest examples with the least probability, 3,000 times: all that is kept is still a number."""
     learner = (LEARNERS | SHORT)[name](n_classes=K, n_features=D, seed=1)
     most = 0.7 * LONGEST[np.dtype(learner.dtype).itemsize]
@@ -148,13 +150,13 @@ def test_the_worst_that_is_admitted_many_times_over(name):
         (lambda: Exploration(1e300, power=0.5), "gamma is {'scale': 1e\\+300"),
     ],
 )
-def test_settings_that_would_poison_are_refused(make, words):
+def test_settings_that_would_poison_are_refused(make: Any, words: Any) -> None:
     with pytest.raises(InputError, match=words):
         make()
 
 
 @pytest.mark.parametrize("x", [[1e-160], [1.2e154], [1e100], [5e-324]])
-def test_fliptron_of_one_feature_survives(x):
+def test_fliptron_of_one_feature_survives(x: Any) -> None:
     learner = Fliptron(n_classes=2, n_features=1)
     for t in range(20):
         try:
@@ -164,7 +166,7 @@ def test_fliptron_of_one_feature_survives(x):
     assert all(np.isfinite(array).all() for array in known(learner).values())
 
 
-def test_a_lead_of_any_size_is_learnt_from():
+def test_a_lead_of_any_size_is_learnt_from() -> None:
     for lead in (200.0, 400.0, 1e4, 1e8):
         learner = Fliptron(n_classes=2, n_features=1)
         learner.state.W[:] = [[lead], [-lead]]
@@ -173,19 +175,19 @@ def test_a_lead_of_any_size_is_learnt_from():
         assert np.isfinite(learner.weights).all()
 
 
-def test_a_probability_below_the_least_is_no_round_either():
+def test_a_probability_below_the_least_is_no_round_either() -> None:
     with pytest.raises(InputError, match="probability is 1e-31 in round 0; at least 1e-30 and at most 1"):
         Rounds.of(label=[0], greedy=[0], probability=[1e-31], bit=[1])
 
 
-def test_a_row_too_long_for_float32_weights_is_refused_before_it_is_played():
+def test_a_row_too_long_for_float32_weights_is_refused_before_it_is_played() -> None:
     data = Dataset.of([[1e12, 1.0], [1.0, 2.0]], [0, 1], unit_norm=False)
     with pytest.raises(InputError, match=r"data has a row of length 1e\+12; at most 1e\+09 is allowed for float32"):
         simulate(Banditron(n_classes=2, n_features=2, dtype="float32"), data)
     simulate(Banditron(n_classes=2, n_features=2), data)
 
 
-RAW = {
+RAW: dict[str, Any] = {
     "timestamp": lambda random, n: np.column_stack([np.ones(n), 1e9 + 1e6 * random.normal(size=n)]),
     "large": lambda random, n: 1e7 + random.normal(size=(n, 4)) * [1.0, 10.0, 1e3, 1e5],
     "mixed": lambda random, n: random.normal(size=(n, 3)) * [1e-6, 1.0, 1e9] + [0.0, 100.0, 0.0],
@@ -197,7 +199,7 @@ class TestRawFeatures:
 
     @pytest.mark.parametrize("kind", [RidgeRegression, Confidit])
     @pytest.mark.parametrize("name", RAW)
-    def test_predictions_stay_right(self, kind, name):
+    def test_predictions_stay_right(self, kind: Any, name: Any) -> None:
         random, n = np.random.default_rng(3), 6000
         X = RAW[name](random, n)
         standard = (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-12)
@@ -214,7 +216,7 @@ class TestRawFeatures:
         assert 0 <= decision.label < 2
 
 
-def solve(A, b):
+def solve(A: Any, b: Any) -> Any:
     """Gaussian elimination with pivots, in the precision of its arguments."""
     A, b = A.copy(), b.astype(A.dtype)
     for i in range(len(b)):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -11,7 +13,7 @@ from fliptron.rounds import Rates
 
 
 class TestRCINE:
-    def test_with_plateaus_it_is_as_good_as_rcnbf_with_the_true_rates(self, digits):
+    def test_with_plateaus_it_is_as_good_as_rcnbf_with_the_true_rates(self, digits: Any) -> None:
         rates = (0.2, 0.4)
         for seed in range(2):
             learner = RCINE(n_classes=10, n_features=64, gamma=0.2, seed=seed)
@@ -20,13 +22,13 @@ class TestRCINE:
             assert errors[0] < 1.1 * errors[1]
             assert learner.rates == pytest.approx(rates, abs=0.05)
 
-    def test_estimates_are_recorded_every_refresh(self, digits):
+    def test_estimates_are_recorded_every_refresh(self, digits: Any) -> None:
         learner = RCINE(n_classes=10, n_features=64, refresh=2000)
         trace = simulate(learner, digits, rates=(0.2, 0.4), rounds=9000)
         assert [at for at, _ in trace.estimates] == [2000, 4000, 6000, 8000]
         assert all(isinstance(found, Estimate) for _, found in trace.estimates)
 
-    def test_an_estimate_that_cannot_be_trusted_is_not_taken(self, digits):
+    def test_an_estimate_that_cannot_be_trusted_is_not_taken(self, digits: Any) -> None:
         answers = iter(
             [
                 Estimate(Rates(0.1, 0.2), "identified", "good"),
@@ -39,14 +41,14 @@ class TestRCINE:
             needs_rows = True
             seen = cleared = 0
 
-            def absorb(self, window):
+            def absorb(self, window: Any) -> None:
                 self.seen += len(window)
                 assert window.X.shape == (1000, 64)
 
-            def estimate(self):
+            def estimate(self) -> Any:
                 return next(answers)
 
-            def clear(self):
+            def clear(self) -> None:
                 self.cleared += 1
 
         scripted = Scripted()
@@ -57,19 +59,19 @@ class TestRCINE:
         with pytest.raises(InputError, match="holds an object that a file cannot"):
             learner.save("never.npz")
 
-    def test_the_window_holds_the_rounds_as_they_were(self, small, small_sparse):
+    def test_the_window_holds_the_rounds_as_they_were(self, small: Any, small_sparse: Any) -> None:
         windows = []
 
         class Keeper:
             needs_rows = True
 
-            def absorb(self, window):
+            def absorb(self, window: Any) -> None:
                 windows.append(window)
 
-            def estimate(self):
+            def estimate(self) -> Any:
                 return Estimate(Rates(0.0, 0.0), "not identified", "")
 
-            def clear(self):
+            def clear(self) -> None:
                 pass
 
         for data in (small, small_sparse):
@@ -82,7 +84,7 @@ class TestRCINE:
                     np.testing.assert_allclose(getattr(window, name), getattr(log, name)[part], atol=1e-12)
 
     @pytest.mark.parametrize("refresh", [5003, 12_007])
-    def test_any_refresh_makes_windows_of_a_sound_length(self, digits, refresh):
+    def test_any_refresh_makes_windows_of_a_sound_length(self, digits: Any, refresh: Any) -> None:
         learner = RCINE(n_classes=10, n_features=64, refresh=refresh)
         trace = simulate(learner, digits, rates=(0.2, 0.4), rounds=3 * refresh)
         assert [at for at, _ in trace.estimates] == [refresh, 2 * refresh, 3 * refresh]
@@ -91,7 +93,7 @@ class TestRCINE:
         again = simulate(learner, digits, rates=(0.2, 0.4), rounds=refresh)
         assert [at for at, _ in again.estimates] == [4 * refresh]
 
-    def test_names_of_estimators(self):
+    def test_names_of_estimators(self) -> None:
         with pytest.raises(InputError, match="'plateaus', 'nrest', or 'nrest:'"):
             RCINE(n_classes=3, n_features=2, estimator="guess")
         with pytest.raises(InputError, match="refresh is 10"):

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 README = Path(__file__).parents[1] / "README.md"
 
 
-def test_the_readmes_python_runs(tmp_path, capsys):
+def test_the_readmes_python_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     simulated, served = re.findall(r"```python\n(.*?)```", README.read_text(), re.S)
-    names: dict[str, object] = {}
+    names: dict[str, Any] = {}
     exec(simulated, names)
     promised = re.search(r"print\(trace.error\) +# ([0-9.]+)", simulated).group(1)
     printed, rates = capsys.readouterr().out.splitlines()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -13,19 +15,19 @@ from fliptron.experiments import paper
 
 
 @pytest.fixture(scope="module")
-def smoke(tmp_path_factory):
+def smoke(tmp_path_factory: pytest.TempPathFactory) -> Any:
     folder = tmp_path_factory.mktemp("paper")
     result = CliRunner().invoke(main, ["reproduce", "--out", str(folder)])
     assert result.exit_code == 0, result.output
     return folder, result.output
 
 
-def test_the_command_ends_with_the_path_of_a_report(smoke):
+def test_the_command_ends_with_the_path_of_a_report(smoke: Any) -> None:
     folder, output = smoke
     assert output.strip().splitlines()[-1] == f"Report: {folder / 'report.html'}"
 
 
-def test_the_report_is_whole_and_asks_nothing_of_the_network(smoke):
+def test_the_report_is_whole_and_asks_nothing_of_the_network(smoke: Any) -> None:
     folder, _ = smoke
     page = (folder / "report.html").read_text()
     assert not re.search(r'(src|href)="https?:', page)
@@ -38,7 +40,7 @@ def test_the_report_is_whole_and_asks_nothing_of_the_network(smoke):
             assert (folder / "figures" / f"{name}.{suffix}").stat().st_size > 1000
 
 
-def test_every_cell_has_its_number(smoke):
+def test_every_cell_has_its_number(smoke: Any) -> None:
     folder, _ = smoke
     errors = pd.read_csv(folder / "tables" / "errors.csv")
     for dataset in ("digits", "iris"):
@@ -51,12 +53,12 @@ def test_every_cell_has_its_number(smoke):
     assert len(claims) >= 9
 
 
-def test_vowpal_wabbit_plays_where_it_is_installed(smoke):
+def test_vowpal_wabbit_plays_where_it_is_installed(smoke: Any) -> None:
     beyond = pd.read_csv(smoke[0] / "tables" / "beyond.csv")
     assert (beyond[beyond.learner == "VowpalWabbit"].groupby("dataset").size() == len(paper.NOISE)).all()
 
 
-def test_starting_again_plays_nothing(smoke):
+def test_starting_again_plays_nothing(smoke: Any) -> None:
     folder, _ = smoke
     before = {path.name for path in (folder / "results").iterdir()}
     assert len(before) < 50
@@ -65,7 +67,7 @@ def test_starting_again_plays_nothing(smoke):
     assert {path.name for path in (folder / "results").iterdir()} == before
 
 
-def test_the_desk_plan_has_every_data_set_and_setting_of_the_paper():
+def test_the_desk_plan_has_every_data_set_and_setting_of_the_paper() -> None:
     desk = paper.SCALES["desk"]
     cells = {(spec.dataset, spec.rates) for spec in paper.tuning(desk, paper.PARTS)}
     assert cells == {(name, rates) for name in (*paper.MAIN, *paper.EXTRA) for rates in paper.NOISE}
@@ -81,7 +83,7 @@ def test_the_desk_plan_has_every_data_set_and_setting_of_the_paper():
     assert published == {(name, rates) for name in paper.PUBLISHED for rates in paper.NOISE}
 
 
-def test_the_honest_choice_sees_only_bits():
+def test_the_honest_choice_sees_only_bits() -> None:
     pilots = pd.DataFrame(
         {
             "dataset": "digits",
@@ -98,13 +100,13 @@ def test_the_honest_choice_sees_only_bits():
     assert (row.oracle_error, row.honest_error) == (0.3, 0.5)
 
 
-def test_unknown_parts_are_refused(tmp_path):
+def test_unknown_parts_are_refused(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["reproduce", "--only", "fig9", "--out", str(tmp_path)])
     assert result.exit_code == 2
     assert "'fig9' is not a part of the paper; some of fig2" in result.output
 
 
-def test_a_scale_of_many_hours_asks_first(tmp_path, monkeypatch):
+def test_a_scale_of_many_hours_asks_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paper, "datasets", lambda scale, parts: ["digits", "iris"])
     result = CliRunner().invoke(main, ["reproduce", "--scale", "paper", "--out", str(tmp_path)], input="n\n")
     assert re.search(r"About \d+ hours\.", result.output)

@@ -8,6 +8,8 @@ import subprocess
 import sys
 import textwrap
 from dataclasses import asdict, fields
+from pathlib import Path
+from typing import Any
 
 import duckdb
 import pandas as pd
@@ -23,25 +25,33 @@ SPECS = [Spec("iris", (0.2, 0.4), "RCNBF", 100, seed, {"gamma": 0.1}) for seed i
 
 
 @pytest.fixture
-def store(tmp_path):
+def store(tmp_path: Path) -> Any:
     results = Results(tmp_path / "store")
     assert play(SPECS, results, jobs=1) == 0
     return results
 
 
 class TestIds:
-    def test_a_changed_default_is_another_run(self, monkeypatch):
+    def test_a_changed_default_is_another_run(self, monkeypatch: pytest.MonkeyPatch) -> None:
         spec = Spec("iris", (0.2, 0.4), "LeastMeanSquares", 100, 0)
         before = spec.id
 
-        def other(*, n_classes, n_features, gamma=0.01, step=0.3, dtype="float64", seed=0):
+        def other(
+            *,
+            n_classes: Any,
+            n_features: Any,
+            gamma: Any = 0.01,
+            step: Any = 0.3,
+            dtype: Any = "float64",
+            seed: Any = 0,
+        ) -> Any:
             return None
 
         other.__module__ = "fliptron.learners.regression"
         monkeypatch.setitem(roster.ROSTER, "LeastMeanSquares", other)
         assert Spec("iris", (0.2, 0.4), "LeastMeanSquares", 100, 0).id != before
 
-    def test_a_default_that_is_spelt_out_is_the_same_run(self):
+    def test_a_default_that_is_spelt_out_is_the_same_run(self) -> None:
         plain = Spec("iris", (0.2, 0.4), "RCNBF", 100, 0)
         assert plain.id == Spec("iris", (0.2, 0.4), "RCNBF", 100, 0, {"gamma": 0.2}).id
         assert plain.effective == {"gamma": 0.2, "rates": [0.2, 0.4], "dtype": "float64"}
@@ -61,7 +71,9 @@ class TestIds:
             ("output", set()),
         ],
     )
-    def test_an_edit_is_another_run_of_the_learners_it_concerns(self, module, learners, monkeypatch):
+    def test_an_edit_is_another_run_of_the_learners_it_concerns(
+        self, module: Any, learners: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         names = ("RCNBF", "RCINE", "Banditron", "RidgeRegression", "Fliptron")
         before = {name: Spec("iris", (0.2, 0.4), name, 100, 0).id for name in names}
         meaning = source._meaning
@@ -71,7 +83,7 @@ class TestIds:
         after = {name: Spec("iris", (0.2, 0.4), name, 100, 0).id for name in names}
         assert {name for name in names if before[name] != after[name]} == learners
 
-    def test_comments_and_docstrings_do_not_matter(self, tmp_path, monkeypatch):
+    def test_comments_and_docstrings_do_not_matter(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         versions = ["x = 1\n", '"""Doc."""\n\nx = 1  # one\n', "x = 2\n"]
         found = []
         for text in versions:
@@ -84,7 +96,7 @@ class TestIds:
             function.cache_clear()
         assert found[0] == found[1] != found[2]
 
-    def test_data_counts_by_its_content(self, tmp_path):
+    def test_data_counts_by_its_content(self, tmp_path: Path) -> None:
         path = tmp_path / "d.csv"
         path.write_text("1,2,a\n2,1,b\n")
         before = Spec(str(path), (0.0, 0.0), "RCNBF", 10, 0).id
@@ -93,36 +105,36 @@ class TestIds:
         assert len({Spec("iris", (0.0, 0.0), "RCNBF", 10, 0, raw=raw, dtype=dtype).id
                     for raw in (True, False) for dtype in ("float64", "float32")}) == 4  # fmt: skip
 
-    def test_a_stale_result_is_not_reported(self, store, monkeypatch):
+    def test_a_stale_result_is_not_reported(self, store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(plan, "_code", lambda learner: "another digest")
         again = [Spec(**asdict(spec)) for spec in SPECS]
         assert not {spec.id for spec in again} & store.done()
 
 
 class TestSchema:
-    def test_fields_are_columns(self, store):
+    def test_fields_are_columns(self, store: Any) -> None:
         with duckdb.connect() as database:
             (part, *_) = store.folder.glob("*.parquet")
             columns = database.execute(f"DESCRIBE SELECT * FROM '{part}'").df()
         assert list(columns.column_name) == [field.name for field in fields(Run)] == list(SCHEMA)
         assert dict(zip(columns.column_name, columns.column_type, strict=True)) == SCHEMA
 
-    def test_runs_come_back_as_they_were(self, store):
+    def test_runs_come_back_as_they_were(self, store: Any) -> None:
         runs = store.runs([spec.id for spec in reversed(SPECS)])
         assert [run.seed for run in runs] == [2, 1, 0]
         assert runs[0].params == SPECS[0].effective
         assert runs[0].errors[-1] == runs[0].error
 
-    def test_an_unknown_key_is_an_error(self):
+    def test_an_unknown_key_is_an_error(self) -> None:
         with pytest.raises(TypeError, match="eror"):
             about(SPECS[0], eror=0.1)
 
-    def test_parameters_are_a_query_away(self, store):
+    def test_parameters_are_a_query_away(self, store: Any) -> None:
         assert store.sql("SELECT DISTINCT (params->>'gamma')::DOUBLE AS gamma FROM runs").gamma.tolist() == [0.1]
 
 
 class TestFolders:
-    def test_a_damaged_part_is_left_alone_and_its_runs_are_played_again(self, store):
+    def test_a_damaged_part_is_left_alone_and_its_runs_are_played_again(self, store: Any) -> None:
         parts = sorted(store.folder.glob("*.parquet"))
         parts[0].write_bytes(parts[0].read_bytes()[:-20])
         assert len(store.done()) == 2
@@ -131,7 +143,7 @@ class TestFolders:
         assert play(SPECS, store, jobs=1) == 0
         assert len(store.done()) == 3
 
-    def test_foreign_files_are_not_runs(self, store):
+    def test_foreign_files_are_not_runs(self, store: Any) -> None:
         pd.DataFrame({"id": ["x"], "error": [0.0], "failure": [None]}).to_csv(store.folder / "x.csv")
         with duckdb.connect() as database:
             database.execute(
@@ -141,7 +153,7 @@ class TestFolders:
         assert len(store.done()) == 3
         assert sorted(store.ignored) == ["x.parquet does not hold runs of this version", "y.parquet is damaged"]
 
-    def test_two_drivers_are_one_too_many(self, store):
+    def test_two_drivers_are_one_too_many(self, store: Any) -> None:
         with store.driven():
             code = f"""
                 from fliptron.results import Results
@@ -155,17 +167,17 @@ class TestFolders:
         with store.driven():
             pass
 
-    def test_reading_while_another_process_merges(self, store, monkeypatch):
+    def test_reading_while_another_process_merges(self, store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         real, calls = store._parts, []
 
-        def outdated():
+        def outdated() -> Any:
             calls.append(1)
             return ([store.folder / "merged-away.parquet"], []) if len(calls) < 3 else real()
 
         monkeypatch.setattr(store, "_parts", outdated)
         assert len(store.done()) == 3
 
-    def test_a_folder_that_cannot_be_written_is_one_sentence(self, store):
+    def test_a_folder_that_cannot_be_written_is_one_sentence(self, store: Any) -> None:
         if os.geteuid() == 0:
             limited = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))\n"
         else:
@@ -206,25 +218,25 @@ class TestSql:
             "CREATE TABLE x AS SELECT * FROM read_parquet('{folder}/*.parquet')",
         ],
     )
-    def test_nothing_else_can_be_read_or_written(self, store, query):
+    def test_nothing_else_can_be_read_or_written(self, store: Any, query: Any) -> None:
         (store.folder / "secret.csv").write_text("a,b\n1,2\n")
         before = sorted(store.folder.iterdir())
-        with pytest.raises(InputError, match=r"cannot be answered|has no answer"):
+        with pytest.raises(InputError, match=r"cannot be answered|asks nothing"):
             store.sql(query.format(folder=store.folder))
         assert sorted(store.folder.iterdir()) == before
 
-    def test_changes_do_not_last(self, store):
+    def test_changes_do_not_last(self, store: Any) -> None:
         with pytest.raises(InputError):
             store.sql("DELETE FROM runs")
         assert len(store.load()) == 3
 
     @pytest.mark.parametrize("query", ["", "  \n", ";"])
-    def test_no_query_is_refused(self, store, query):
-        with pytest.raises(InputError, match=r"a SELECT is expected|cannot be answered"):
+    def test_no_query_is_refused(self, store: Any, query: Any) -> None:
+        with pytest.raises(InputError, match=r"a SELECT is expected"):
             store.sql(query)
 
 
-def test_plans_say_all_that_run_can(tmp_path):
+def test_plans_say_all_that_run_can(tmp_path: Path) -> None:
     (tmp_path / "plan.toml").write_text(
         '[[grid]]\ndatasets = ["synsep"]\nrates = [[0.1, 0.1]]\nrounds = 50\nseeds = 1\n'
         'order = "file"\nraw = true\ndtype = "uint8"\nrows = 300\nlearners.RCNBF = {}\n'

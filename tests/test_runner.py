@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,18 +36,18 @@ learners.Fliptron = {}
 COLUMNS = ["id", "error", "greedy_error", "mean_bit", "rho0_hat", "rho1_hat"]
 
 
-def numbers(results):
+def numbers(results: Any) -> Any:
     return results.load().sort_values("id")[COLUMNS].reset_index(drop=True)
 
 
 @pytest.fixture(scope="module")
-def serial(tmp_path_factory):
+def serial(tmp_path_factory: pytest.TempPathFactory) -> Any:
     results = Results(tmp_path_factory.mktemp("serial"))
     assert play(SPECS, results, jobs=1) == 0
     return results
 
 
-def test_every_run_is_there_once_with_its_numbers(serial):
+def test_every_run_is_there_once_with_its_numbers(serial: Any) -> None:
     runs = serial.load()
     assert sorted(runs.id) == sorted(spec.id for spec in SPECS)
     assert runs.error.between(0, 1).all()
@@ -59,17 +61,18 @@ def test_every_run_is_there_once_with_its_numbers(serial):
     assert (merged.error_curve == merged.error).all()
 
 
-def test_threads_give_the_same_numbers(serial, tmp_path):
+def test_threads_give_the_same_numbers(serial: Any, tmp_path: Path) -> None:
     results = Results(tmp_path)
     play(SPECS, results, jobs=4)
     assert numbers(results).equals(numbers(serial))
 
 
-def test_what_is_there_is_not_played_again_and_the_rest_is(serial, tmp_path):
-    results, played = Results(tmp_path), []
+def test_what_is_there_is_not_played_again_and_the_rest_is(serial: Any, tmp_path: Path) -> None:
+    results = Results(tmp_path)
+    played: list[str] = []
 
     class Listening(Watch):
-        def finished(self, runs):
+        def finished(self, runs: Any) -> None:
             played.extend(run.id for run in runs)
 
     play(SPECS[:7], results)
@@ -78,7 +81,7 @@ def test_what_is_there_is_not_played_again_and_the_rest_is(serial, tmp_path):
     assert numbers(results).equals(numbers(serial))
 
 
-def test_a_failed_run_is_on_record_and_is_tried_again(tmp_path):
+def test_a_failed_run_is_on_record_and_is_tried_again(tmp_path: Path) -> None:
     table = tmp_path / "data.csv"
     table.write_text("1,2,a\n")
     specs = grid(datasets=[str(table)], rates=[(0, 0)], learners={"Banditron": {}}, rounds=100, seeds=[0])
@@ -93,11 +96,11 @@ def test_a_failed_run_is_on_record_and_is_tried_again(tmp_path):
     assert len(results.load()) == 2
 
 
-def test_an_interrupt_keeps_what_had_finished(tmp_path):
+def test_an_interrupt_keeps_what_had_finished(tmp_path: Path) -> None:
     results = Results(tmp_path)
 
     class Impatient(Watch):
-        def finished(self, runs):
+        def finished(self, runs: Any) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -105,12 +108,12 @@ def test_an_interrupt_keeps_what_had_finished(tmp_path):
     assert 0 < len(results.load()) < len(SPECS)
 
 
-def test_a_bad_query_is_refused(serial):
+def test_a_bad_query_is_refused(serial: Any) -> None:
     with pytest.raises(InputError, match="cannot be answered"):
         serial.sql("SELECT nothing FROM nowhere")
 
 
-def fliptron_cli(*words, **options):
+def fliptron_cli(*words: Any, **options: Any) -> Any:
     return subprocess.Popen(
         [sys.executable, "-m", "fliptron", *map(str, words)],
         stdout=subprocess.PIPE,
@@ -120,19 +123,19 @@ def fliptron_cli(*words, **options):
     )
 
 
-def finish(process):
+def finish(process: Any) -> Any:
     text, _ = process.communicate(timeout=240)
     return text if process.returncode else 0
 
 
-def wait_for(condition, seconds=60):
+def wait_for(condition: Any, seconds: Any = 60) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "waited in vain"
         time.sleep(0.05)
 
 
-def test_a_killed_driver_loses_nothing_that_had_finished(tmp_path):
+def test_a_killed_driver_loses_nothing_that_had_finished(tmp_path: Path) -> None:
     (tmp_path / "plan.toml").write_text(PLAN.replace("seeds = 12", "seeds = 60").replace("100_000", "20_000"))
     folder, whole = tmp_path / "killed", tmp_path / "whole"
     command = ("play", tmp_path / "plan.toml", "--jobs", 1, "--out")
@@ -151,10 +154,10 @@ def test_a_killed_driver_loses_nothing_that_had_finished(tmp_path):
     assert sorted(Results(folder).sql("SELECT id FROM parts").id) == sorted(Results(whole).done())
 
 
-def test_a_cluster_gives_the_same_numbers_and_survives_a_killed_worker(tmp_path):
+def test_a_cluster_gives_the_same_numbers_and_survives_a_killed_worker(tmp_path: Path) -> None:
     pytest.importorskip("distributed")
     address = tmp_path / "scheduler.json"
-    common = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": tmp_path}
+    common: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": tmp_path}
     dask = [sys.executable, "-m", "dask"]
     processes = [
         subprocess.Popen(
@@ -186,7 +189,7 @@ def test_a_cluster_gives_the_same_numbers_and_survives_a_killed_worker(tmp_path)
             process.wait()
 
 
-def test_a_cluster_that_is_not_there_is_refused(tmp_path):
+def test_a_cluster_that_is_not_there_is_refused(tmp_path: Path) -> None:
     pytest.importorskip("distributed")
     (tmp_path / "plan.toml").write_text(PLAN)
     driver = fliptron_cli("play", tmp_path / "plan.toml", "--out", tmp_path / "o", "--cluster", "nonsense://x")

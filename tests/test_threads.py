@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +19,7 @@ K, D = 3, 5
 
 
 @pytest.fixture(autouse=True)
-def restless():
+def restless() -> Any:
     """Python hands its lock on every few microseconds instead of milliseconds."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
@@ -25,11 +27,11 @@ def restless():
     sys.setswitchinterval(before)
 
 
-def together(*calls):
+def together(*calls: Any) -> Any:
     """Run calls at once, each in a thread of its own; what they return."""
     start = threading.Barrier(len(calls))
 
-    def begin(call):
+    def begin(call: Any) -> Any:
         start.wait()
         return call()
 
@@ -37,13 +39,13 @@ def together(*calls):
         return [future.result() for future in [pool.submit(begin, call) for call in calls]]
 
 
-def examples(n, seed=0):
+def examples(n: Any, seed: Any = 0) -> Any:
     X = np.random.default_rng(seed).normal(size=(n, D))
     return X / np.linalg.norm(X, axis=1, keepdims=True)
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_no_draw_is_used_twice(name):
+def test_no_draw_is_used_twice(name: Any) -> None:
     learner, x, rounds = LEARNERS[name](n_classes=K, n_features=D, seed=3), examples(1)[0], 2000
     twin = LEARNERS[name](n_classes=K, n_features=D, seed=3)
     learner.decide(x)
@@ -55,17 +57,17 @@ def test_no_draw_is_used_twice(name):
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_every_method_at_once(name, small, tmp_path):
+def test_every_method_at_once(name: Any, small: Any, tmp_path: Path) -> None:
     """What eight threads do to one learner: it stays whole, and every round is learnt from once."""
     learner, X, rounds = LEARNERS[name](n_classes=K, n_features=D, seed=1), examples(50), 300
     path = tmp_path / "learner.npz"
 
-    def play():
+    def play() -> None:
         for t in range(rounds):
             x = X[t % 50]
             learner.learn(x, learner.decide(x), t % 2)
 
-    def look():
+    def look() -> None:
         for _ in range(40):
             scores = learner.scores(X)
             assert np.isfinite(scores).all()
@@ -79,12 +81,12 @@ def test_every_method_at_once(name, small, tmp_path):
             learner.settle()
             learner.room()
 
-    def keep():
+    def keep() -> None:
         for _ in range(10):
             learner.save(path)
             assert np.isfinite(Learner.load(path).weights).all()
 
-    def loop():
+    def loop() -> None:
         for seed in range(3):
             simulate(learner, small, rates=(0.2, 0.2), rounds=400, seed=seed)
 
@@ -94,7 +96,7 @@ def test_every_method_at_once(name, small, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["AveragedRCNBF", "RCNBF", "Fliptron", "RidgeRegression"])
-def test_no_row_of_scores_is_wrong(name):
+def test_no_row_of_scores_is_wrong(name: Any) -> None:
     learner, X = LEARNERS[name](n_classes=K, n_features=D, seed=1), examples(4000)
     for x in X[:300]:
         learner.learn(x, learner.decide(x), int(x[0] > 0))
@@ -103,16 +105,16 @@ def test_no_row_of_scores_is_wrong(name):
         np.testing.assert_array_equal(scores, right)
 
 
-def test_scores_are_of_one_moment():
+def test_scores_are_of_one_moment() -> None:
     """A row's scores come from the weights before a step or after it, never from half of each."""
     learner = AveragedRCNBF(n_classes=2, n_features=2000, rates=(0.0, 0.0), gamma=0.5)
     ones, stop = np.ones(2000), threading.Event()
 
-    def learn():
+    def learn() -> None:
         while not stop.is_set():
             learner.learn(ones, Decision(0, 1, 1.0), 1)
 
-    def look():
+    def look() -> Any:
         try:
             return [learner.scores(ones[None])[0] for _ in range(2000)]
         finally:
@@ -124,29 +126,29 @@ def test_scores_are_of_one_moment():
         assert first % 1000 == pytest.approx(0.0, abs=1e-6) or first % 1000 == pytest.approx(1000.0, abs=1e-6)
 
 
-def test_rcine_takes_in_every_window_once():
+def test_rcine_takes_in_every_window_once() -> None:
     seen = []
 
     class Keeper:
         needs_rows = False
 
-        def absorb(self, rounds):
+        def absorb(self, rounds: Any) -> None:
             seen.append(len(rounds))
             assert (rounds.probability > 0).all()
 
-        def estimate(self):
+        def estimate(self) -> Any:
             from fliptron.noise.estimate import Estimate
             from fliptron.rounds import Rates
 
             return Estimate(Rates(0.1, 0.1), "identified", "")
 
-        def clear(self):
+        def clear(self) -> None:
             pass
 
     learner = RCINE(n_classes=K, n_features=D, estimator=Keeper(), refresh=256)
     X = examples(64)
 
-    def play():
+    def play() -> None:
         for t in range(2000):
             learner.learn(X[t % 64], Decision(t % K, 0, 0.5), t % 2)
 
@@ -155,11 +157,11 @@ def test_rcine_takes_in_every_window_once():
     assert 0.95 * 16_000 <= sum(seen) <= 16_000  # a round that meets a full window is learnt from, but not recorded
 
 
-def test_forgetting_waits_for_its_turn():
+def test_forgetting_waits_for_its_turn() -> None:
     """The whole covariances are inverted while others learn; they must stay what covariances are."""
     learner, X = Fliptron(n_classes=K, n_features=D, half_life=1000, seed=1), examples(64)
 
-    def play():
+    def play() -> None:
         for t in range(3000):
             x = X[t % 64]
             learner.learn(x, learner.decide(x), int(x[0] > 0))
@@ -170,12 +172,12 @@ def test_forgetting_waits_for_its_turn():
         assert np.linalg.eigvalsh(whole).min() > 0
 
 
-def test_threads_that_learn_one_thing_learn_it_all():
+def test_threads_that_learn_one_thing_learn_it_all() -> None:
     """Least squares does not depend on the order of rounds: many threads must find what one finds."""
     X, learner, twin = examples(4000), *(RidgeRegression(n_classes=K, n_features=D) for _ in range(2))
     bits = (X @ np.arange(D) > 0).astype(int)
 
-    def part(start):
+    def part(start: Any) -> None:
         for t in range(start, 4000, 8):
             learner.learn(X[t], Decision(t % K, 0, 0.5), int(bits[t]))
 
@@ -185,7 +187,7 @@ def test_threads_that_learn_one_thing_learn_it_all():
     np.testing.assert_allclose(learner.weights, twin.weights, rtol=1e-9, atol=1e-12)
 
 
-def test_draws_are_those_of_the_key():
+def test_draws_are_those_of_the_key() -> None:
     learner, x = LEARNERS["Banditron"](n_classes=K, n_features=D, seed=3), examples(1)[0]
     explored = [learner.decide(x).label != 0 for _ in range(1000)]
     drawn = [0.1 <= uniform(np.uint64(learner.key), t) < 0.3 for t in range(1000)]

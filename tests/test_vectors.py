@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import tracemalloc
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +20,7 @@ SHAPES = [(2, 1), (4, 7), (5, 4), (7, 16), (12, 30), (21, 9), (10, 77), (70, 11)
 
 
 @compiled(**LOOP)
-def outcomes(X, i, W, A, u, v, out, other, again):
+def outcomes(X: Any, i: Any, W: Any, A: Any, u: Any, v: Any, out: Any, other: Any, again: Any) -> Any:
     """Everything the kernels say of row i."""
     x = rows.followed(X, i, 0)
     vectors.scores_of(W, x, out)
@@ -35,7 +37,7 @@ def outcomes(X, i, W, A, u, v, out, other, again):
 @pytest.mark.parametrize("layout", ["by label", "by feature"])
 @pytest.mark.parametrize("form", FORMS, ids=" ".join)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_kernels_do_what_numpy_does(shape, form, layout, precision):
+def test_kernels_do_what_numpy_does(shape: Any, form: Any, layout: Any, precision: Any) -> None:
     (K, d), (kind, dtype) = shape, form
     random = np.random.default_rng(K * d)
     raw = random.integers(0, 256, size=(3, d)) * (random.random((3, d)) < 0.6)
@@ -48,7 +50,7 @@ def test_kernels_do_what_numpy_does(shape, form, layout, precision):
     mine = feature_major(W) if layout == "by feature" else W.copy()
     u, out, again = np.empty(d), np.empty(K, precision), np.empty(K)
     single, length, total, form_value = outcomes(data.X, 1, mine, below, u, np.empty(d), out, np.empty(d), again)
-    close = {"rtol": 1e-12 if (precision, dtype) == ("float64", "float64") else 2e-5, "atol": 1e-5}
+    close: Any = {"rtol": 1e-12 if (precision, dtype) == ("float64", "float64") else 2e-5, "atol": 1e-5}
     np.testing.assert_allclose(out, W @ x, **close)
     np.testing.assert_allclose(u, A @ x, **close)
     W[1] += 0.5 * x
@@ -60,12 +62,12 @@ def test_kernels_do_what_numpy_does(shape, form, layout, precision):
 
 
 @compiled(**LOOP)
-def scores_in_column(W, x, table):
+def scores_in_column(W: Any, x: Any, table: Any) -> None:
     vectors.scores_of(W, x, table[:, 1])
 
 
 @pytest.mark.parametrize("layout", ["by label", "by feature"])
-def test_gaps_in_memory_are_stepped_over(layout):
+def test_gaps_in_memory_are_stepped_over(layout: Any) -> None:
     random = np.random.default_rng(0)
     W, x, table = random.normal(size=(10, 20)), random.normal(size=(20, 2))[:, 0], np.zeros((10, 3))
     scores_in_column(feature_major(W) if layout == "by feature" else W, x, table)
@@ -73,7 +75,7 @@ def test_gaps_in_memory_are_stepped_over(layout):
 
 
 @pytest.mark.parametrize("d", [1, 4, 7, 30])
-def test_downdate_is_a_rank_one_step_below_the_diagonal(d):
+def test_downdate_is_a_rank_one_step_below_the_diagonal(d: Any) -> None:
     random = np.random.default_rng(d)
     A, u = random.normal(size=(d, d)), random.normal(size=d)
     mine = A.copy()
@@ -82,13 +84,13 @@ def test_downdate_is_a_rank_one_step_below_the_diagonal(d):
     np.testing.assert_array_equal(np.triu(mine, 1), np.triu(A, 1))
 
 
-def learner(kind, **options):
+def learner(kind: Any, **options: Any) -> Any:
     told = {"rates": (0.2, 0.4)} if kind is RCNBF else {}
     return kind(n_classes=10, n_features=64, seed=1, **told, **options)
 
 
 @pytest.mark.parametrize("kind", [RCNBF, LeastMeanSquares, Fliptron])
-def test_bytes_and_short_floats_make_the_same_decisions(kind, digits):
+def test_bytes_and_short_floats_make_the_same_decisions(kind: Any, digits: Any) -> None:
     raw, y = np.rint(digits.X / digits.X.max(axis=1, keepdims=True) * 16), digits.y
     runs = [
         simulate(learner(kind), Dataset.of(matrix, y, dtype=dtype), rates=(0.2, 0.4), rounds=2000, seed=3, log=True)
@@ -99,7 +101,7 @@ def test_bytes_and_short_floats_make_the_same_decisions(kind, digits):
         assert (run.log.label == runs[0].log.label).mean() > 0.999
 
 
-def test_short_weights_decide_as_long_ones(digits):
+def test_short_weights_decide_as_long_ones(digits: Any) -> None:
     long, short = (
         simulate(learner(RCNBF, dtype=dtype), digits, rates=(0.2, 0.4), rounds=5000, seed=3, log=True)
         for dtype in ("float64", "float32")
@@ -107,7 +109,7 @@ def test_short_weights_decide_as_long_ones(digits):
     assert (long.log.label == short.log.label).mean() > 0.999
 
 
-def test_short_weights_are_kept_and_loaded(tmp_path, digits):
+def test_short_weights_are_kept_and_loaded(tmp_path: Path, digits: Any) -> None:
     first = learner(RCNBF, dtype="float32")
     simulate(first, digits, rates=(0.2, 0.4), rounds=100)
     first.save(tmp_path / "a.npz")
@@ -116,7 +118,7 @@ def test_short_weights_are_kept_and_loaded(tmp_path, digits):
     np.testing.assert_array_equal(again.weights, first.weights)
 
 
-def test_a_learner_of_sparse_rows_takes_dense_ones_too(digits):
+def test_a_learner_of_sparse_rows_takes_dense_ones_too(digits: Any) -> None:
     sparse, dense = learner(RCNBF), learner(RCNBF)
     for i in range(50):
         x = digits.X[i]
@@ -130,12 +132,12 @@ def test_a_learner_of_sparse_rows_takes_dense_ones_too(digits):
 
 
 @pytest.mark.parametrize(("value", "words"), [(0.5, "0.5"), (-1.0, "-1"), (256.0, "256")])
-def test_only_bytes_are_bytes(value, words):
+def test_only_bytes_are_bytes(value: Any, words: Any) -> None:
     with pytest.raises(InputError, match=rf"X holds {words}; whole numbers from 0 to 255"):
         Dataset.of([[1.0, value], [2.0, 3.0]], [0, 1], dtype="uint8")
 
 
-def test_bytes_that_are_bytes_already_are_not_blown_up():
+def test_bytes_that_are_bytes_already_are_not_blown_up() -> None:
     X = np.ones((2**16, 64), np.uint8)
     tracemalloc.start()
     data = Dataset.of(X, np.arange(2**16) % 3, dtype="uint8")
@@ -145,17 +147,17 @@ def test_bytes_that_are_bytes_already_are_not_blown_up():
     assert peak < X.nbytes * 2 + 2**22 * 8 * 5  # the copy that is kept, another on the way, and a few chunks as floats
 
 
-def test_a_data_set_is_made_by_its_gate_alone():
+def test_a_data_set_is_made_by_its_gate_alone() -> None:
     with pytest.raises(TypeError):
-        Dataset("bytes", Scaled(np.ones((3, 7), np.uint8), np.ones(2)), np.array([0, 1, 0]), 5, (0, 1), "given")
+        Dataset("bytes", Scaled(np.ones((3, 7), np.uint8), np.ones(2)), np.array([0, 1, 0]), 5, (0, 1), "given")  # type: ignore[call-arg]
 
 
-def test_a_value_too_large_for_float32_is_named():
+def test_a_value_too_large_for_float32_is_named() -> None:
     with pytest.raises(InputError, match=r"X holds 1e\+100 at row 0, column 0"):
         Dataset.of([[1e100, 1.0], [1.0, 2.0]], [0, 1], dtype="float32", unit_norm=False)
 
 
-def test_unknown_precision_is_refused(digits):
+def test_unknown_precision_is_refused(digits: Any) -> None:
     with pytest.raises(InputError, match="dtype is 'int3'"):
         Dataset.of(digits.X, digits.y, dtype="int3")
     with pytest.raises(InputError, match="dtype is 'float16'"):
@@ -163,7 +165,7 @@ def test_unknown_precision_is_refused(digits):
 
 
 @pytest.mark.parametrize("form", FORMS, ids=" ".join)
-def test_data_larger_than_a_cache_is_played_the_same(form):
+def test_data_larger_than_a_cache_is_played_the_same(form: Any) -> None:
     kind, dtype = form
     random = np.random.default_rng(0)
     raw = random.integers(1, 256, size=(2**21 // 8 + 1, 8)).astype(float)

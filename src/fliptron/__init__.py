@@ -6,28 +6,43 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fliptron.auditing import audit
-    from fliptron.channel import FlipChannel
-    from fliptron.checks import check_learner
-    from fliptron.datasets.dataset import Dataset
-    from fliptron.datasets.registry import load
-    from fliptron.exploration import Exploration
-    from fliptron.learners.banditron import RCNBF, AveragedRCNBF, Banditron
-    from fliptron.learners.base import Learner
-    from fliptron.learners.fliptron import Fliptron
-    from fliptron.learners.passive_aggressive import BPA
-    from fliptron.learners.perceptron import Perceptron
-    from fliptron.learners.rcine import RCINE
-    from fliptron.learners.regression import Confidit, LeastMeanSquares, RidgeRegression
-    from fliptron.learners.second_order import SOBA
-    from fliptron.logs.tables import read_log, write_log
-    from fliptron.noise.estimate import Estimate
-    from fliptron.noise.plateaus import Plateaus
-    from fliptron.noise.published import NREst
-    from fliptron.refusals import InputError
-    from fliptron.rounds import Decision, Learns, Rates, Rounds, Trace
-    from fliptron.simulation import simulate
-    from fliptron.stream import Stream
+    from fliptron.auditing import audit as audit
+    from fliptron.channel import FlipChannel as FlipChannel
+    from fliptron.checks import check_learner as check_learner
+    from fliptron.datasets.dataset import Dataset as Dataset
+    from fliptron.datasets.registry import load as load
+    from fliptron.exploration import Exploration as Exploration
+    from fliptron.learners.banditron import RCNBF as RCNBF
+    from fliptron.learners.banditron import AveragedRCNBF as AveragedRCNBF
+    from fliptron.learners.banditron import Banditron as Banditron
+    from fliptron.learners.base import Learner as Learner
+    from fliptron.learners.fliptron import Fliptron as Fliptron
+    from fliptron.learners.passive_aggressive import BPA as BPA
+    from fliptron.learners.perceptron import Perceptron as Perceptron
+    from fliptron.learners.rcine import RCINE as RCINE
+    from fliptron.learners.regression import (
+        Confidit as Confidit,
+    )
+    from fliptron.learners.regression import (
+        LeastMeanSquares as LeastMeanSquares,
+    )
+    from fliptron.learners.regression import (
+        RidgeRegression as RidgeRegression,
+    )
+    from fliptron.learners.second_order import SOBA as SOBA
+    from fliptron.logs.tables import read_log as read_log
+    from fliptron.logs.tables import write_log as write_log
+    from fliptron.noise.estimate import Estimate as Estimate
+    from fliptron.noise.plateaus import Plateaus as Plateaus
+    from fliptron.noise.published import NREst as NREst
+    from fliptron.refusals import InputError as InputError
+    from fliptron.rounds import Decision as Decision
+    from fliptron.rounds import Learns as Learns
+    from fliptron.rounds import Rates as Rates
+    from fliptron.rounds import Rounds as Rounds
+    from fliptron.rounds import Trace as Trace
+    from fliptron.simulation import simulate as simulate
+    from fliptron.stream import Stream as Stream
 
 __version__ = "0.2.0.dev0"
 

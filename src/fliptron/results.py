@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _MARK = "runs, format 2"
 _MANY = 50
+_ASK = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +151,8 @@ class Results:
         with duckdb.connect() as database:
             self._read(database)
             try:
+                if any(each.type not in _ASK for each in database.extract_statements(query)):
+                    raise InputError("this query asks nothing; a SELECT is expected")
                 answer = database.execute(query)
                 if answer is None or answer.description is None:
                     raise InputError("this query has no answer; a SELECT is expected")

@@ -58,8 +58,8 @@ def play(
 
     Threads play here: the compiled loop lets go of Python's lock, and they share the data. `cluster` is the address of
     a Dask scheduler, whose workers then play. The numbers are the same everywhere. Ctrl-C or a crash loses only runs
-    in flight; a run that raises is kept as a failure, and is tried again next time. With `logs`, each run leaves its
-    rounds in that folder. `how` plays one run; by default `play_one` does.
+    in flight; a run that raises is kept as a failure, and is tried again next time. With `logs`, every run is
+    played and leaves its rounds in that folder. `how` plays one run; by default `play_one` does.
     """
     watch = watch or Watch()
     threads = os.cpu_count() if jobs is None else whole("jobs", jobs, 1, 10_000)
@@ -68,7 +68,7 @@ def play(
     with _workers(threads, cluster) as pool, results.driven():
         results.compact()
         done = results.done()
-        left = [spec for spec in specs if spec.id not in done or (logs and not _log_of(spec, logs).exists())]
+        left = [spec for spec in specs if spec.id not in done or logs]
         if how is None and cluster is None:
             _compile_all(left)
         batches = _batches(left, 0 if cluster is None else _BATCH)
