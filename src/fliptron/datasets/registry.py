@@ -47,10 +47,14 @@ def load(name: str | Path, *, unit_norm: bool = True, rows: int | None = None, d
 
     Parameters
     ----------
-    name : one of `names()`, or the path of a `.csv` (label last), `.npz` (X, y) or libsvm file.
-    unit_norm : scale every row to length 1, as the theory asks; off for the raw values.
-    rows : how many to make of a synthetic set (100,000 by default).
-    dtype : "float64", "float32", or "uint8" for images and counts (whole values from 0 to 255).
+    name
+        One of `names()`, or the path of a `.csv` (label last), `.npz` (X, y) or libsvm file.
+    unit_norm
+        Scale every row to length 1, as the theory asks; off for the raw values.
+    rows
+        How many to make of a synthetic set (100,000 by default).
+    dtype
+        "float64", "float32", or "uint8" for images and counts (whole values from 0 to 255).
 
     >>> iris = load("iris")
     >>> iris.n_rows, iris.n_features, iris.n_classes

@@ -58,11 +58,16 @@ class RCNBF(Learner):
 
     Parameters
     ----------
-    n_classes, n_features : K ≥ 2 labels, d ≥ 1 features.
-    gamma : exploration in (0, 1], a number or an `Exploration`.
-    rates : (ρ0, ρ1), each ≥ 0 with a sum below 1: P(bit 1 | wrong) and P(bit 0 | right).
-    dtype : precision of the weights, "float64" or "float32".
-    seed : of the exploration.
+    n_classes, n_features
+        K ≥ 2 labels, d ≥ 1 features.
+    gamma
+        Exploration in (0, 1], a number or an `Exploration`.
+    rates
+        (ρ0, ρ1), each ≥ 0 with a sum below 1: P(bit 1 | wrong) and P(bit 0 | right).
+    dtype
+        Precision of the weights, "float64" or "float32".
+    seed
+        Of the exploration.
 
     Examples
     --------

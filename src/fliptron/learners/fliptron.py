@@ -212,13 +212,18 @@ class Fliptron(Learner):
 
     Parameters
     ----------
-    n_classes, n_features : K ≥ 2 labels, d ≥ 1 features.
-    gamma : blind exploration, 0.15/√t unless given, or 0.15/√half_life. More of it tells ρ0 better, less costs fewer
+    n_classes, n_features
+        K ≥ 2 labels, d ≥ 1 features.
+    gamma
+        Blind exploration, 0.15/√t unless given, or 0.15/√half_life. More of it tells ρ0 better, less costs fewer
         mistakes.
-    form : "full", "diagonal" or "auto".
-    half_life : rounds after which what was learnt counts half; it also makes a jump in the data restart the weights.
-        None: nothing is forgotten.
-    seed : of the exploration.
+    form
+        "full", "diagonal" or "auto".
+    half_life
+        Rounds after which what was learnt counts half; it also makes a jump in the data restart the weights. None:
+        nothing is forgotten.
+    seed
+        Of the exploration.
 
     Examples
     --------

@@ -57,12 +57,18 @@ class BPA(Learner):
 
     Parameters
     ----------
-    n_classes, n_features : K ≥ 2 labels, d ≥ 1 features.
-    gamma : exploration in [0, 1], a number or an `Exploration`.
-    correct_margin : m from 0 to 10⁹. 1 in the paper and in code of Agarwal & Manwani's laboratory; 0 in Zhong's own code.
-    variant, aggressiveness : "PA", "PA-I" or "PA-II"; C from 10⁻⁹ to 10⁹ for the last two.
-    dtype : precision of the weights, "float64" or "float32".
-    seed : of the exploration.
+    n_classes, n_features
+        K ≥ 2 labels, d ≥ 1 features.
+    gamma
+        Exploration in [0, 1], a number or an `Exploration`.
+    correct_margin
+        m from 0 to 10⁹. 1 in the paper and in code of Agarwal & Manwani's laboratory; 0 in Zhong's own code.
+    variant, aggressiveness
+        "PA", "PA-I" or "PA-II"; C from 10⁻⁹ to 10⁹ for the last two.
+    dtype
+        Precision of the weights, "float64" or "float32".
+    seed
+        Of the exploration.
 
     Examples
     --------

@@ -34,9 +34,12 @@ class Perceptron(Learner):
 
     Parameters
     ----------
-    n_classes, n_features : K ≥ 2 labels, d ≥ 1 features.
-    dtype : precision of the weights, "float64" or "float32".
-    seed : kept for symmetry; nothing here is random.
+    n_classes, n_features
+        K ≥ 2 labels, d ≥ 1 features.
+    dtype
+        Precision of the weights, "float64" or "float32".
+    seed
+        Kept for symmetry; nothing here is random.
 
     Examples
     --------

@@ -72,18 +72,26 @@ class RCINE(Learner):
 
     Parameters
     ----------
-    n_classes, n_features : K ≥ 2 labels, d ≥ 1 features.
-    gamma : exploration in (0, 1], a number or an `Exploration`.
-    estimator : "plateaus"; "nrest", or "nrest:iris" for the paper's network for a data set; or any
-        `RateEstimator` of your own (which `save` cannot write).
-    refresh : N_s ≥ 256, the rounds between two estimates.
-    pooled : whether the estimator keeps what it learnt from earlier windows, or is cleared as published.
-    beta_floor : the least β̂ that is believed.
-    seed : of the exploration, and of NREst.
+    n_classes, n_features
+        K ≥ 2 labels, d ≥ 1 features.
+    gamma
+        Exploration in (0, 1], a number or an `Exploration`.
+    estimator
+        "plateaus"; "nrest", or "nrest:iris" for the paper's network for a data set; or any `RateEstimator` of your own
+        (which `save` cannot write).
+    refresh
+        N_s ≥ 256, the rounds between two estimates.
+    pooled
+        Whether the estimator keeps what it learnt from earlier windows, or is cleared as published.
+    beta_floor
+        The least β̂ that is believed.
+    seed
+        Of the exploration, and of NREst.
 
     Attributes
     ----------
-    estimates : (rounds learnt from, `Estimate`) of every refresh since it was made or loaded.
+    estimates
+        (rounds learnt from, `Estimate`) of every refresh since it was made or loaded.
 
     Examples
     --------

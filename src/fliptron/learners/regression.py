@@ -58,10 +58,14 @@ class RidgeRegression(Learner):
 
     Parameters
     ----------
-    n_classes, n_features : K ≥ 2 labels, d ≥ 1 features.
-    gamma : exploration in [0, 1], a number or an `Exploration`.
-    regularization : λ, from 10⁻³⁰ to 10³⁰.
-    seed : of the exploration.
+    n_classes, n_features
+        K ≥ 2 labels, d ≥ 1 features.
+    gamma
+        Exploration in [0, 1], a number or an `Exploration`.
+    regularization
+        λ, from 10⁻³⁰ to 10³⁰.
+    seed
+        Of the exploration.
 
     Examples
     --------
@@ -146,10 +150,14 @@ class Confidit(RidgeRegression):
 
     Parameters
     ----------
-    n_classes, n_features : K ≥ 2 labels, d ≥ 1 features.
-    alpha : weight of the confidence, from 0 to 10³⁰. Too small for the noise, it can lock onto wrong labels.
-    regularization : λ, from 10⁻³⁰ to 10³⁰.
-    seed : kept for symmetry; nothing here is random.
+    n_classes, n_features
+        K ≥ 2 labels, d ≥ 1 features.
+    alpha
+        Weight of the confidence, from 0 to 10³⁰. Too small for the noise, it can lock onto wrong labels.
+    regularization
+        λ, from 10⁻³⁰ to 10³⁰.
+    seed
+        Kept for symmetry; nothing here is random.
 
     Examples
     --------
@@ -204,11 +212,16 @@ class LeastMeanSquares(Learner):
 
     Parameters
     ----------
-    n_classes, n_features : K ≥ 2 labels, d ≥ 1 features.
-    gamma : exploration in [0, 1], a number or an `Exploration`.
-    step : η, from 10⁻³⁰ to 10⁹.
-    dtype : precision of the weights, "float64" or "float32".
-    seed : of the exploration.
+    n_classes, n_features
+        K ≥ 2 labels, d ≥ 1 features.
+    gamma
+        Exploration in [0, 1], a number or an `Exploration`.
+    step
+        η, from 10⁻³⁰ to 10⁹.
+    dtype
+        Precision of the weights, "float64" or "float32".
+    seed
+        Of the exploration.
 
     Examples
     --------

@@ -106,11 +106,16 @@ class SOBA(Learner):
 
     Parameters
     ----------
-    n_classes, n_features : K ≥ 2 labels, d ≥ 1 features.
-    gamma : exploration in [0, 1], a number or an `Exploration`.
-    regularization : a, from 10⁻³⁰ to 10³⁰.
-    form : "diagonal" (default) or "full", the whole matrix.
-    seed : of the exploration.
+    n_classes, n_features
+        K ≥ 2 labels, d ≥ 1 features.
+    gamma
+        Exploration in [0, 1], a number or an `Exploration`.
+    regularization
+        a, from 10⁻³⁰ to 10³⁰.
+    form
+        "diagonal" (default) or "full", the whole matrix.
+    seed
+        Of the exploration.
 
     Examples
     --------

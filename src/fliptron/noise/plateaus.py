@@ -63,9 +63,12 @@ class Plateaus:
 
     Parameters
     ----------
-    n_classes : K ≥ 2.
-    window : rounds over which margins are ranked; their order within a window does not matter.
-    half_life : after how many rounds a bit counts half, for a channel that drifts; None never forgets.
+    n_classes
+        K ≥ 2.
+    window
+        Rounds over which margins are ranked; their order within a window does not matter.
+    half_life
+        After how many rounds a bit counts half, for a channel that drifts; None never forgets.
 
     Examples
     --------

@@ -59,13 +59,20 @@ class NREst:
 
     Parameters
     ----------
-    n_classes : K ≥ 2.
-    hidden, dropout : layers of rectified units, each followed by dropout; `NETWORKS` has the paper's.
-    label, examples, percentile, epochs : see the module's docstring.
-    batch, learning_rate, epsilon : of Adagrad.
-    unit_norm : scale rows to length 1 before they enter the network, as the code does.
-    seed : of splits, initial weights, batches and dropout.
-    progress : told of each epoch; a true answer stops early, and the best epoch so far is used.
+    n_classes
+        K ≥ 2.
+    hidden, dropout
+        Layers of rectified units, each followed by dropout; `NETWORKS` has the paper's.
+    label, examples, percentile, epochs
+        See the module's docstring.
+    batch, learning_rate, epsilon
+        Of Adagrad.
+    unit_norm
+        Scale rows to length 1 before they enter the network, as the code does.
+    seed
+        Of splits, initial weights, batches and dropout.
+    progress
+        Told of each epoch; a true answer stops early, and the best epoch so far is used.
 
     Training is 90 % of the rows, a tenth of which only chooses the epoch of least loss.
 
