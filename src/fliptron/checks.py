@@ -19,12 +19,20 @@ Make = Callable[..., Any]
 
 
 def check_learner(make: Make) -> None:
-    """Raise AssertionError, naming the broken rule, unless learners from `make` keep every rule.
+    """Check a learner of your own; raises an AssertionError that names the first rule it breaks.
 
-    `make(n_classes=…, n_features=…, seed=…)` builds a fresh learner; a class with these keywords will do,
-    or `functools.partial` of one. A learner with `full_information` true is fed labels instead of bits.
-    `save`, `load` and `params` are checked where a learner has them.
+    A learner must state the probabilities it plays with, learn only through its arguments, take late feedback in any
+    order, give the same run for the same seed, and refuse bad input. `save`, `load` and `params` are checked where a
+    learner has them. A learner with `full_information` is given true labels instead of bits.
 
+    Parameters
+    ----------
+    make
+        Called as ``make(n_classes=…, n_features=…, seed=…)``, returns a fresh learner: a class with these keywords, or
+        `functools.partial` of one.
+
+    Examples
+    --------
     >>> from functools import partial
     >>> from fliptron import RCNBF
     >>> check_learner(partial(RCNBF, gamma=0.3, rates=(0.1, 0.2)))

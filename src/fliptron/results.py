@@ -111,9 +111,9 @@ SET lock_configuration = true;
 class Results:
     """What runs have left in a folder. A part is written whole or not at all; one process at a time plays into it.
 
-    SQL sees three tables: `runs`, one row per finished run; `curves`, one row per run and checkpoint; `failures`. It can
-    change nothing, and reads no other file. Parts that are damaged, and Parquet files that are not ours, are left alone
-    and listed in `ignored`; runs lost with a damaged part are played again.
+    SQL sees three tables: `runs`, one row per finished run; `curves`, one row per run and checkpoint; `failures`. It
+    can change nothing, and reads no other file. Parts that are damaged, and Parquet files that are not ours, are left
+    alone and listed in `ignored`; runs lost with a damaged part are played again.
 
     >>> Results("nowhere").sql("SELECT count(*) AS n FROM runs").n[0]
     np.int64(0)

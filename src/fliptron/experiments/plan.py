@@ -48,8 +48,8 @@ class Spec:
     def id(self) -> str:
         """A hash of what decides the numbers: equal runs have equal ids, in every plan.
 
-        Parameters count with their defaults, data with its content, and the code that plays this learner by its meaning:
-        a changed default or update is another run, a comment or an edit elsewhere is not.
+        Parameters count with their defaults, data with its content, and the code that plays this learner by its
+        meaning: a changed default or update is another run, a comment or an edit elsewhere is not.
         """
         text = json.dumps(asdict(self) | {"params": self.effective, "code": self.code}, sort_keys=True)
         return hashlib.sha256((text + _identity(self.dataset)).encode()).hexdigest()[:16]

@@ -26,11 +26,14 @@ def perceptron(state: PerceptronState, x: Row, label: int, greedy: int, probabil
 
 
 class Perceptron(Learner):
-    """Multiclass Perceptron with full information: the floor for every learner that sees bits.
+    r"""Multiclass Perceptron with full information: the simplest learner, when every true label is told.
 
-    It plays ŷ = argmax_r w_r·x and is told the true label y; `learn` takes that label as feedback:
+    It plays ŷ = argmax_r w_r·x and is told the true label y; `learn` takes that label as feedback. If ŷ ≠ y,
 
-        if ŷ ≠ y:   w_y ← w_y + x,   w_ŷ ← w_ŷ − x
+    .. math::
+
+        w_y &\leftarrow w_y + x \\
+        w_{\hat{y}} &\leftarrow w_{\hat{y}} - x
 
     Parameters
     ----------
@@ -39,7 +42,7 @@ class Perceptron(Learner):
     dtype
         Precision of the weights, "float64" or "float32".
     seed
-        Kept for symmetry; nothing here is random.
+        Taken so that all learners are built alike; nothing here is random.
 
     Examples
     --------
