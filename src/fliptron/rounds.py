@@ -222,12 +222,12 @@ class Learns(Protocol):
 
     Everything else is optional; it is used or checked where it is there:
 
-    - `full_information`: true if `learn` takes the true label instead of the bit; - `scores(X)` (n×K, the highest is
-    the greedy label) and `predict(X)`, which change nothing; with `scores`, logs have
-      margins;
-    - `weights`, an array of what was learnt; - `params`, keyword arguments that build the same fresh learner, and
-    `save(path)` with the class method `load(path)`; - `estimate()`, an `Estimate` of the rates, or `estimates`, a list
-    of (rounds, `Estimate`); the trace then has them.
+    - `full_information`: true if `learn` takes the true label instead of the bit;
+    - `scores(X)` (n×K, the highest is the greedy label) and `predict(X)`, which change nothing; logs of a learner with
+      `scores` have margins;
+    - `weights`, an array of what was learnt;
+    - `params`, keyword arguments that build the same fresh learner; `save(path)`, and the class method `load(path)`;
+    - `estimate()`, an `Estimate` of the rates, or `estimates`, a list of (rounds, `Estimate`), which traces then have.
     """
 
     def decide(self, x: Any) -> Decision:
