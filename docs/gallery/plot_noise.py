@@ -13,7 +13,7 @@ from fliptron import LeastMeanSquares, Plateaus, load, simulate
 learner = LeastMeanSquares(n_classes=10, n_features=64, gamma=0.05, seed=0)
 log = simulate(learner, load("digits"), rates=(0.2, 0.4), rounds=100_000, seed=0, log=True).log
 noise = Plateaus(n_classes=10)
-noise.observe(label=log.label, greedy=log.greedy, probability=log.probability, bit=log.bit, margin=log.margin)
+noise.observe(log)
 estimate = noise.estimate()
 print(estimate.rates, estimate.verdict, estimate.intervals)
 
