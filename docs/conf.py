@@ -24,12 +24,18 @@ myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 fragments = [f"tables/{name}.md" for name in ("coverage", "rates", "rcine")]  # quoted in other pages
 exclude_patterns = ["_build", "gallery/README.rst", "gallery/*.py", *fragments]
-autodoc_default_options = {"members": True, "show-inheritance": True}
+autodoc_default_options = {
+    "members": True,
+    "show-inheritance": True,
+    "exclude-members": "arrange,by_feature,room,settle,tables",  # of use to those who write a learner only
+}
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
+autodoc_type_aliases = {"Array": "numpy.ndarray"}
 autodoc_typehints_format = "short"
 python_use_unqualified_type_names = True
+smartquotes_action = "D"  # dashes only: "full" is a value, not a word
 html_theme = "pydata_sphinx_theme"
 html_title = "Fliptron"
 html_theme_options = {
@@ -64,10 +70,26 @@ def _block(writer: Any, node: Any) -> None:
     tex = node.astext().strip()
     if r"\\" in tex:  # several lines, aligned at the &
         tex = rf"\begin{{aligned}} {tex} \end{{aligned}}"
-    writer.body.append(f'<div class="math">{tex2mathml(tex, as_block=True)}</div>')
+    writer.body.append(f'<div class="formula">{tex2mathml(tex, as_block=True)}</div>')
     raise SkipNode
+
+
+_held: dict[str, list[str]] = {}
+
+
+def _hold(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
+    """Keep the docstring of an attribute from napoleon, which takes "what it is: more of it" for a type."""
+    if what in ("attribute", "property"):
+        _held[name] = lines[:]
+        lines.clear()
+
+
+def _release(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
+    lines[:] = _held.pop(name, lines)
 
 
 def setup(app: Any) -> None:
     """Formulas become MathML, which a browser draws by itself: the site needs no network."""
     app.add_html_math_renderer("mathml", (_inline, None), (_block, None))
+    app.connect("autodoc-process-docstring", _hold, priority=100)
+    app.connect("autodoc-process-docstring", _release, priority=900)
