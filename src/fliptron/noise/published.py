@@ -225,7 +225,7 @@ class Network:
     """Layers of rectified units with dropout and a softmax, trained by Adagrad.
 
     All weights lie in one vector, and so do all gradients: the optimiser is three operations, and the backward
-    pass, written out, is one product a layer. The result is that of a loop with autograd; the time is not.
+    pass, written out, is one product per layer. The result is that of a loop with autograd, in less time.
     """
 
     def __init__(self, sizes: list[int], dropout: float, random: np.random.Generator) -> None:
