@@ -27,7 +27,7 @@ exclude_patterns = ["_build", "gallery/README.rst", "gallery/*.py", *fragments]
 autodoc_default_options = {
     "members": True,
     "show-inheritance": True,
-    "exclude-members": "arrange,by_feature,room,settle,tables",  # of use to those who write a learner only
+    "exclude-members": "arrange,arrays,by_feature,edges,memory,room,settle,tables",  # of use to other code only
 }
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import fliptron
+from fliptron.experiments.plan import read_plan
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -70,6 +71,14 @@ def test_every_page_is_in_the_navigation():
 def test_the_programs_of_a_page_run(page):
     for program in re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.S):
         exec(program, {})
+
+
+def test_the_plan_of_the_docs_is_a_plan(tmp_path, monkeypatch):
+    (plan,) = re.findall(r"```toml\n(.*?)```", (DOCS / "plans.md").read_text(encoding="utf-8"), re.S)
+    monkeypatch.chdir(tmp_path)
+    Path("clicks.csv").write_text("0,1,a\n1,0,b\n")
+    Path("plan.toml").write_text(plan)
+    assert len(read_plan("plan.toml")) == 2 * 2 * 10 * 3 + 3
 
 
 def test_every_parameter_of_a_public_function_or_class_is_explained():
