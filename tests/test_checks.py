@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from fliptron import Banditron, Decision
+from fliptron import Banditron, Decision, simulate
 from fliptron.checks import check_learner
 
 
@@ -80,9 +80,9 @@ class Moody(Banditron):
     [
         (Liar, "the stated probability says otherwise"),
         (Stone, "taught it nothing"),
-        (Forgetful, "save changed the weights"),
-        (Restless, "predict twice gives two answers|changed the weights"),
-        (Careless, "a refused input changed the weights"),
+        (Forgetful, "save changed the learner"),
+        (Restless, "predict twice gives two answers|changed"),
+        (Careless, "a refused input changed the learner"),
         (Remembering, "learn depends on decisions it was not given"),
         (Gullible, "learn takes Decision"),
         (Moody, "two runs with one seed"),
@@ -91,6 +91,37 @@ class Moody(Banditron):
 def test_broken_learners_are_caught(kind, words):
     with pytest.raises(AssertionError, match=words):
         check_learner(partial(kind, gamma=0.3))
+
+
+class Bare:
+    """The least a learner can be: two methods. It counts bits for each label and feature of largest value."""
+
+    def __init__(self, *, n_classes, n_features, seed):
+        self.counts = np.ones((n_classes, n_features, 2))
+        self.shape, self.random = (n_classes, n_features), np.random.default_rng(seed)
+
+    def decide(self, x):
+        means = self.counts[:, self._place(x), 1] / self.counts[:, self._place(x)].sum(axis=1)
+        greedy, K = int(means.argmax()), self.shape[0]
+        label = int(self.random.integers(K)) if self.random.random() < 0.2 else greedy
+        return Decision(label, greedy, 0.2 / K + 0.8 * (label == greedy))
+
+    def learn(self, x, decision, feedback):
+        place, (label, _, p) = self._place(x), decision
+        if not 0 <= label < self.shape[0] or not 0 < p <= 1 or feedback not in (0, 1):
+            raise ValueError
+        self.counts[label, place, feedback] += 1
+
+    def _place(self, x):
+        if np.shape(x) != self.shape[1:] or not np.isfinite(x).all():
+            raise ValueError
+        return int(np.argmax(x))
+
+
+def test_two_methods_are_enough(digits):
+    check_learner(Bare)
+    learner = Bare(n_classes=10, n_features=64, seed=0)
+    assert simulate(learner, digits, rates=(0.1, 0.1), rounds=200, log=True).rounds[-1] == 200
 
 
 def test_decisions_are_plain_tuples():

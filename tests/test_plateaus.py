@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 from fliptron import InputError, Plateaus
-from fliptron.noise.estimate import Estimate
-from fliptron.rounds import Rounds
-from fliptron.noise.estimate import BETA_FLOOR, possible
-from fliptron.rounds import Rates
+from fliptron.noise.estimate import BETA_FLOOR, Estimate, possible
+from fliptron.rounds import Rates, Rounds
 from made_up import K, glue, plateaus, rounds, smooth
 
 

@@ -57,9 +57,7 @@ _HOMES = {
 }
 _MODULES = {name: f"fliptron.{module}" for module, names in _HOMES.items() for name in names}
 
-__all__ = [  # noqa: PLE0604  # the names above, in order
-    *sorted(_MODULES),
-]
+__all__ = sorted(_MODULES)  # noqa: PLE0605
 
 
 def __getattr__(name: str) -> Any:

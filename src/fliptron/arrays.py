@@ -1,4 +1,4 @@
-"""The one gate for examples: what enters is finite, of a bounded length, contiguous and of the right shape, or is refused.
+"""The one gate for examples: what enters is finite, not too long, contiguous and of the right shape, or is refused.
 
 An example is dense or sparse, floats or bytes with one scale per row. Each array passes once, where it comes in; what
 lies behind the gate is closed to writing and trusted by compiled code.
@@ -52,8 +52,8 @@ Matrix = Array | Csr | Scaled
 
 FLOATS = {name: np.dtype(name) for name in ("float64", "float32")}
 LONGEST = {8: 1e30, 4: 1e9}
-"""The longest example, ‖x‖, by the bytes of a weight. Everything a learner keeps then stays a number: its largest terms
-are fourth powers of x times a count of rounds (`LeastMeanSquares`), or x over the least probability times that count."""
+"""The longest example, ‖x‖, by the bytes of a weight. All that a learner keeps then stays a number: its largest terms
+are fourth powers of x times a count of rounds (`LeastMeanSquares`), or x over a least probability times that count."""
 SHORTEST = 1e-30
 """An example shorter than this counts as zero where an update divides by its length."""
 
@@ -69,17 +69,14 @@ def as_float(dtype: Any) -> np.dtype[Any]:
 def as_row(x: Any, n_features: int, dtype: Any = np.float64) -> Row:
     """One example as the kernels read it."""
     sparse = _is_scipy(x)
-    row = x if sparse else _as_floats(x, "x", dtype)
-    shape = row.shape[1:] if sparse and row.ndim == 2 and row.shape[0] == 1 else row.shape
+    given = x if sparse else _as_floats(x, "x", dtype)
+    shape = given.shape[1:] if sparse and given.ndim == 2 and given.shape[0] == 1 else given.shape
     if len(shape) != 1:
         raise InputError(f"x has shape {shape}; one example of {n_features} numbers is expected")
     _check_width(shape[0], n_features)
-    if sparse:
-        matrix = as_csr(row, dtype)
-        row = SparseRow(matrix.indices, matrix.data)
-    values = row.values if sparse else row
-    _check_lengths(lengths(values[None]), dtype, "x", values[None])
-    return row  # type: ignore[no-any-return]
+    matrix = as_csr(given, dtype) if sparse else given[None]
+    _check_lengths(lengths(matrix), dtype, "x", matrix)
+    return SparseRow(matrix.indices, matrix.data) if isinstance(matrix, Csr) else np.asarray(matrix[0])
 
 
 def as_matrix(X: Any, n_features: int | None = None, dtype: Any = np.float64, *, bounded: bool = True) -> Array | Csr:
@@ -92,7 +89,7 @@ def as_matrix(X: Any, n_features: int | None = None, dtype: Any = np.float64, *,
     matrix = as_csr(X, dtype) if _is_scipy(X) else X
     if bounded or not np.isfinite(matrix.data if isinstance(matrix, Csr) else matrix).all():
         _check_lengths(lengths(matrix), dtype, "X", matrix)
-    return matrix  # type: ignore[no-any-return]
+    return matrix
 
 
 def as_csr(X: Any, dtype: Any = np.float64) -> Csr:
@@ -271,12 +268,11 @@ def _check_lengths(found: Array, dtype: Any, name: str, matrix: Array | Csr) -> 
     row = "" if name == "x" else f"row {at}, "
     if not abs(values[worst]) <= most:
         raise InputError(
-            f"{name} holds {values[worst]:g} at {row}column {columns[worst]}; finite values are expected, and rows of a "
-            f"length of at most {most:g}{precision}"
+            f"{name} holds {values[worst]:g} at {row}column {columns[worst]}; finite values are expected, and a length "
+            f"of at most {most:g}{precision}"
         )
-    raise InputError(
-        f"{name} has length {found[at]:g}{row and f' in row {at}'}; at most {most:g} is allowed{precision}"
-    )
+    where = row and f" in row {at}"
+    raise InputError(f"{name} has length {found[at]:g}{where}; at most {most:g} is allowed{precision}")
 
 
 def _check_width(width: int, n_features: int) -> None:

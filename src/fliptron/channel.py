@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from fliptron.refusals import whole
 from fliptron.kernels.game import flip
 from fliptron.kernels.randomness import FLIPS, make_key, uniform
+from fliptron.refusals import whole
 from fliptron.rounds import Rates
 
 

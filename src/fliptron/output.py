@@ -19,7 +19,7 @@ _DAY = 86_400.0
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """A place to write to; it becomes the file when all is written and on the disk, and vanishes if anything goes wrong.
+    """A place to write to; it becomes the file when all is on the disk, and vanishes if anything goes wrong.
 
     Any number of threads and processes may write one path: the last wins, and a reader never sees half of a file. A
     symbolic link stays a link, a file that was there keeps its mode, and what a killed writer left is removed.

@@ -91,12 +91,12 @@ class Run:
     @property
     def errors(self) -> Array:
         """Error of the played label up to each checkpoint."""
-        return np.array(self.mistakes) / np.array(self.checkpoints)
+        return np.asarray(np.array(self.mistakes) / np.array(self.checkpoints))
 
     @property
     def greedy_errors(self) -> Array:
         """Error of the greedy label up to each checkpoint."""
-        return np.array(self.greedy_mistakes) / np.array(self.checkpoints)
+        return np.asarray(np.array(self.greedy_mistakes) / np.array(self.checkpoints))
 
 
 _KINDS = {
@@ -170,7 +170,7 @@ class Results:
             self._read(database)
             try:
                 answer = database.execute(query)
-                if answer.description is None:
+                if answer is None or answer.description is None:
                     raise InputError("this query has no answer; a SELECT is expected")
                 return answer.df()
             except duckdb.Error as error:

@@ -91,9 +91,9 @@ def simulate(
     stream = Stream(dataset.n_rows, order=order, seed=seed)
     channel = FlipChannel(*Rates.of(rates), seed=seed)
     play_block = _engine(learner, dataset, engine)
-    ours = isinstance(learner, Learner)
-    if ours:
-        learner.arrange(layout_for(dataset.X))
+    ours = learner if isinstance(learner, Learner) else None
+    if ours is not None:
+        ours.arrange(layout_for(dataset.X))
 
     known = len(getattr(learner, "estimates", []))
     checkpoints = log_spaced(rounds)
@@ -103,16 +103,15 @@ def simulate(
     began = time.perf_counter()
     stop = 0
     while stop < rounds:
-        with learner.held() if ours else nullcontext():
-            room = learner.room() if ours else sys.maxsize
+        with nullcontext() if ours is None else ours.held():
+            room = sys.maxsize if ours is None else ours.room()
             start, stop = stop, min(stop + block, rounds, stop + room)
-            played = _room_for(stream.rows(start, stop), with_margins=log)
+            row = stream.rows(start, stop)
+            played = _room_for(row, with_margins=log)
             play_block(learner, dataset, channel, start, played)
-            if ours:
-                learner.settle()
-        at = tally(
-            dataset.y, played.row, played.label, played.greedy, played.bit, start, checkpoints, at, total, counts
-        )
+            if ours is not None:
+                ours.settle()
+        at = tally(dataset.y, row, played.label, played.greedy, played.bit, start, checkpoints, at, total, counts)
         if log:
             kept.append(played)
         if progress is not None:

@@ -24,8 +24,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from fliptron.refusals import real, whole
 from fliptron.exploration import Exploration
+from fliptron.refusals import real, whole
 from fliptron.rounds import Rates
 
 

@@ -124,4 +124,5 @@ def commands() -> None:
 def command(**settings: Any) -> Callable[[Callable[..., Any]], click.Command]:
     """A command, whose name and help come from its function."""
     settings.setdefault("context_settings", {"help_option_names": ["-h", "--help"], "max_content_width": 100})
-    return click.command(**settings)
+    made: Callable[[Callable[..., Any]], click.Command] = click.command(**settings)
+    return made

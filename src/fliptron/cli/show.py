@@ -66,7 +66,7 @@ def estimated(found: Estimate) -> dict[str, float | None]:
 def show_comparison(result: Comparison, rows: list[dict[str, Any]]) -> None:
     """One row per learner, the best first; then the rates that learners found."""
     (rho0, rho1), seeds = result.first.rates, len(result.seeds)
-    lines = [
+    lines: list[tuple[str, ...]] = [
         (
             row["learner"],
             "true labels" if row["learner"] == "Perceptron" else "true rates" if "rates" in row["params"] else "bits",

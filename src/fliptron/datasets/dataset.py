@@ -71,8 +71,8 @@ class Dataset:
         unit_norm
             Scale every row to ‖x‖ = 1 (Theorem 1 asks for ‖x‖ ≤ 1). A row of zeros stays as it is.
         dtype
-            "float64"; "float32", which halves the memory; or "uint8" for images and counts, which keeps whole values from
-            0 to 255 as they are, with one scale per row.
+            "float64"; "float32", which halves the memory; or "uint8" for images and counts, which keeps whole values
+            from 0 to 255 as they are, with one scale per row.
         source
             Where the data comes from.
         """
@@ -121,7 +121,7 @@ class Dataset:
         inner, scale = self.X if isinstance(self.X, Scaled) else (self.X, None)
         x = row(inner, i)
         if isinstance(inner, Csr):
-            import scipy.sparse as sp  # noqa: PLC0415  # slow to load
+            import scipy.sparse as sp  # slow to load
 
             values = x.values if scale is None else x.values * np.float64(scale[i])
             return sp.csr_array((values, x.indices, [0, x.indices.size]), shape=(1, self.n_features))
@@ -140,7 +140,7 @@ def _number(y: Array, n_rows: int) -> tuple[Array, tuple[Any, ...]]:
         raise InputError("labels of different kinds cannot be sorted; numbers or words are expected") from None
     if y.dtype.kind in "iuf" and found.size > max(_MEASURED, n_rows / 5):
         raise InputError(
-            f"the labels are {found.size} different numbers from {found[0]:g} to {found[-1]:g} in {n_rows} rows; is this a "
-            "quantity to predict? Classes are expected: give them as words if these are their names"
+            f"the labels are {found.size} different numbers, {found[0]:g} to {found[-1]:g}, in {n_rows} rows; is this "
+            "a quantity to predict? Classes are expected: give them as words if these are their names"
         )
     return numbers, tuple(found.tolist())

@@ -7,20 +7,17 @@ seed 0, five epochs of Adam at its defaults in batches of 128, and the *other* 3
 features are never of an image whose label the network has seen.
 """
 
-# mypy: disable-error-code="no-untyped-call"
 from __future__ import annotations
 
 import hashlib
 import io
-from pathlib import Path
 
 import numpy as np
-import pooch
 
 from fliptron.arrays import Array
-from fliptron.refusals import InputError
-from fliptron.datasets.files import Content
+from fliptron.datasets.files import Content, cache
 from fliptron.output import make_folder, write_whole
+from fliptron.refusals import InputError, missing
 
 TRAINING, EPOCHS, BATCH = 35_000, 5, 128
 
@@ -31,7 +28,7 @@ def features(name: str, images: Array, labels: Array, *, reuse: bool = False) ->
     With `reuse`, of all images, as one may also read the paper.
     """
     digest = hashlib.sha256(images.tobytes() + labels.tobytes()).hexdigest()[:12]
-    path = Path(pooch.os_cache("fliptron")) / name / f"features-{digest}-{EPOCHS}{'-all' if reuse else ''}.npz"
+    path = cache() / name / f"features-{digest}-{EPOCHS}{'-all' if reuse else ''}.npz"
     checksum = path.with_suffix(".sha256")
     if path.is_file() and checksum.is_file():
         content = path.read_bytes()
@@ -50,7 +47,7 @@ def _make(images: Array, labels: Array, reuse: bool) -> bytes:
     try:
         import torch
     except ImportError:
-        raise InputError("these features need PyTorch; install it with: pip install 'fliptron[torch]'") from None
+        raise missing("PyTorch, which these features are made with,", "torch") from None
     from torch import nn
 
     torch.manual_seed(0)

@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pooch
-import scipy.sparse as sp
+import platformdirs
 
 from fliptron.arrays import Array
-from fliptron.refusals import InputError
+from fliptron.refusals import InputError, missing
 
 Content = tuple[Any, Any]
 """Examples and labels, as read."""
@@ -34,7 +33,12 @@ class File(NamedTuple):
 def folders() -> list[Path]:
     """Where data files are looked for: `FLIPTRON_DATA` first, then the download cache."""
     given = os.environ.get("FLIPTRON_DATA")
-    return [*([Path(given)] if given else []), Path(pooch.os_cache("fliptron"))]
+    return [*([Path(given)] if given else []), cache()]
+
+
+def cache() -> Path:
+    """Where downloads, and what is made from them, are kept."""
+    return Path(platformdirs.user_cache_dir("fliptron"))
 
 
 def find(dataset: str, file: File) -> Path | None:
@@ -49,11 +53,11 @@ def fetch(dataset: str, file: File, obtain: str) -> bytes:
         if file.url is None:
             raise InputError(f"{dataset}/{file.name} is not in {_or(folders())}; {obtain}")
         try:
-            path = Path(
-                pooch.retrieve(
-                    file.url, known_hash=None, fname=file.name, path=Path(pooch.os_cache("fliptron")) / dataset
-                )
-            )
+            import pooch
+
+            path = Path(pooch.retrieve(file.url, known_hash=None, fname=file.name, path=cache() / dataset))
+        except ImportError:
+            raise missing("pooch, which downloads data,", "lab") from None
         except OSError as error:
             raise InputError(
                 f"{dataset}/{file.name} is not in {_or(folders())} and could not be downloaded "
@@ -119,6 +123,8 @@ def read_npz(path: Path) -> Content:
         if {"data", "indices", "indptr", "shape", "y"} <= names:
             if "format" in names and file["format"].item() not in (b"csr", "csr"):
                 raise InputError(f"the file holds a {file['format'].item()!r} matrix; b'csr' is expected")
+            import scipy.sparse as sp
+
             return sp.csr_array((file["data"], file["indices"], file["indptr"]), shape=file["shape"]), file["y"]
     raise InputError(f"the file holds {sorted(names)}; arrays X and y (or y and a CSR matrix's) are expected")
 
@@ -127,8 +133,10 @@ def read_svmlight(path: Path) -> Content:
     """`label index:value …`, one example per line."""
     if not path.read_bytes().strip():
         raise InputError("the file is empty; lines of `label index:value …` are expected")
-    from sklearn.datasets import load_svmlight_file
-
+    try:
+        from sklearn.datasets import load_svmlight_file
+    except ImportError:
+        raise missing("scikit-learn, which reads libsvm files,", "lab") from None
     return load_svmlight_file(path)  # type: ignore[no-any-return]
 
 

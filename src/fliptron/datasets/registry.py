@@ -11,11 +11,11 @@ from typing import NamedTuple
 import numpy as np
 
 from fliptron.arrays import Array
-from fliptron.refusals import InputError
 from fliptron.datasets import synthetic
 from fliptron.datasets.dataset import Dataset
 from fliptron.datasets.features import features
 from fliptron.datasets.files import Content, File, fetch, find, parse_idx, read
+from fliptron.refusals import InputError, missing
 
 _BY_HAND = "put it there by hand, or point FLIPTRON_DATA at a folder that has it"
 
@@ -80,8 +80,10 @@ def load(name: str | Path, *, unit_norm: bool = True, rows: int | None = None, d
 
 
 def _bundled(loader: str) -> Content:
-    from sklearn import datasets  # takes longer than the rest of the package
-
+    try:
+        from sklearn import datasets
+    except ImportError:
+        raise missing("scikit-learn, which brings this data set,", "lab") from None
     X, y = getattr(datasets, loader)(return_X_y=True)
     return X, y
 
@@ -109,7 +111,7 @@ def _usps() -> Content:
     try:
         import h5py
     except ImportError:
-        raise InputError("usps needs h5py; install it with: pip install 'fliptron[usps]'") from None
+        raise missing("h5py, which reads this data set,", "lab") from None
     with h5py.File(io.BytesIO(content), "r") as parts:
         X = np.concatenate([parts[f"{part}/data"][:] for part in ("train", "test")])
         y = np.concatenate([parts[f"{part}/target"][:] for part in ("train", "test")])

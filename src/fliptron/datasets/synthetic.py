@@ -12,6 +12,7 @@ CLASSES, FEATURES = 9, 400
 _CLASS_BITS = 120  # the first coordinates, which tell the class; the other 280 are noise
 
 _CHUNK = 10_000  # rows drawn at a time
+_MOST = 10**7  # some 8 GB while they are made
 
 
 def synsep(n_rows: int = 100_000, *, seed: int = 0, label_noise: float = 0.0) -> tuple[sp.csr_array, Array]:
@@ -25,7 +26,7 @@ def synsep(n_rows: int = 100_000, *, seed: int = 0, label_noise: float = 0.0) ->
     ----------
     Kakade, Shalev-Shwartz & Tewari (2008), section 6.
     """
-    n_rows = whole("n_rows", n_rows, 1)
+    n_rows = whole("rows", n_rows, 1, _MOST)
     random = np.random.default_rng([whole("seed", seed, 0), 400])
     bits = [random.choice(_CLASS_BITS, size=random.integers(20, 41), replace=False) for _ in range(CLASSES)]
     y = random.integers(CLASSES, size=n_rows)

@@ -252,7 +252,7 @@ def _workers(threads: int | None, cluster: str | None) -> Iterator[Executor]:
         raise missing("Dask", "cluster") from None
     _check_scheduler(cluster)
     try:
-        client = Client(cluster, timeout=f"{_PATIENCE:.0f}s")
+        client: Any = Client(cluster, timeout=f"{_PATIENCE:.0f}s")  # type: ignore[no-untyped-call]
     except Exception as error:  # whatever answers there instead
         raise InputError(f"no Dask scheduler answers at {cluster} ({type(error).__name__})") from None
     with client:

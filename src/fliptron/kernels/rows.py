@@ -23,7 +23,7 @@ Wrapped = ScaledRow, Followed
 
 def size(x: Row) -> int:
     """How many values x stores."""
-    return size(x.row) if isinstance(x, Wrapped) else x.values.shape[0] if isinstance(x, SparseRow) else x.shape[0]
+    return size(x.row) if isinstance(x, Wrapped) else len(x.values if isinstance(x, SparseRow) else x)
 
 
 def index(x: Row, j: int) -> int:
@@ -33,7 +33,9 @@ def index(x: Row, j: int) -> int:
 
 def stored(x: Row, j: int) -> float:
     """Stored value j: the value itself, or a byte that its row's scale makes one."""
-    return stored(x.row, j) if isinstance(x, Wrapped) else x.values[j] if isinstance(x, SparseRow) else x[j]
+    if isinstance(x, Wrapped):
+        return stored(x.row, j)
+    return (x.values if isinstance(x, SparseRow) else x)[j]
 
 
 def scale(x: Row) -> float:
@@ -138,14 +140,14 @@ def _sparse(X: Any, i: int) -> SparseRow:
     return SparseRow(X.indices[start:stop], X.data[start:stop])
 
 
-def innermost(x: Row) -> Any:
+def innermost(x: Any) -> Any:
     """The type of the row in the end: an array, or a SparseRow."""
     while kind(x) in Wrapped:
         x = x.types[0]
     return x
 
 
-def is_sparse_type(x: Row) -> bool:
+def is_sparse_type(x: Any) -> bool:
     """What `is_sparse` says of values, of a type of Numba's."""
     return kind(innermost(x)) is SparseRow
 

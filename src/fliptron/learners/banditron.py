@@ -26,7 +26,7 @@ class RcnbfState(NamedTuple):
 @compiled(**STEP)
 def unbiased(bit: int, rates: Array) -> float:
     """h(f_ρ) = (f_ρ − ρ0)/β (Lemma 1): its mean over flips is the true feedback."""
-    return (bit - rates[0]) / (1.0 - rates[0] - rates[1])  # type: ignore[no-any-return]
+    return (bit - rates[0]) / (1.0 - rates[0] - rates[1])
 
 
 @compiled(**STEP)

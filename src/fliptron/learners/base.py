@@ -323,8 +323,8 @@ class Learner(ABC):
     def _refuse_round(self, decision: Any, feedback: Any, wrong: int | None = None) -> NoReturn:
         if wrong == loop.BAD_DECISION:
             raise InputError(
-                f"{decision} cannot be learnt from; labels from 0 to {self.n_classes - 1} and a probability of at least "
-                f"{LEAST_PROBABILITY:g} and at most 1 are expected"
+                f"{decision} cannot be learnt from; labels from 0 to {self.n_classes - 1} and a probability of at "
+                f"least {LEAST_PROBABILITY:g} and at most 1 are expected"
             )
         if wrong == loop.BAD_FEEDBACK:
             allowed = f"the true label, 0 to {self.n_classes - 1}," if self.full_information else "0 or 1"

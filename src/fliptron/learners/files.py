@@ -71,7 +71,7 @@ def opened(path: Path) -> Iterator[Saved]:
 
 
 class Saved:
-    """A file that may hold a learner. Members are stored as they are, so that a small file cannot become a large one."""
+    """A file that may hold a learner. Nothing in it is compressed: a small file cannot become a large learner."""
 
     def __init__(self, path: Path, members: zipfile.ZipFile) -> None:
         self._path, self._members = path, members

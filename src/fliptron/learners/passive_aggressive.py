@@ -13,7 +13,6 @@ from fliptron.kernels.vectors import add, dot, square
 from fliptron.learners.base import Learner
 from fliptron.refusals import one_of, real
 
-
 _LEAST64, _LEAST32 = SHORTEST**2, LONGEST[4] ** -2
 
 
@@ -70,7 +69,7 @@ class BPA(Learner):
     gamma
         Exploration in [0, 1], a number or an `Exploration`.
     correct_margin
-        m, from 0 to 10⁹: 1 in the paper and in the code of Agarwal & Manwani's laboratory, 0 in Zhong's own code.
+        m, from 0 to 10⁹: 1 in the paper, 0 in Zhong's own code.
     variant
         "PA", "PA-I" or "PA-II".
     aggressiveness

@@ -40,7 +40,7 @@ def soba_diagonal(state: DiagonalState, x: Row, label: int, greedy: int, probabi
         i, v = index(x, j), value(x, j)
         spread += v * v / probability * (1.0 / state.A[rival, i] + 1.0 / state.A[label, i])
     m = (gap * gap / probability + 2.0 * gap / probability) / (1.0 + spread)
-    if state.margin[0] + m < 0.0:
+    if not 0.0 <= state.margin[0] + m < np.inf:
         return
     state.margin[0] += m
     for j in range(size(x)):
@@ -81,7 +81,7 @@ def soba_full(state: FullState, x: Row, label: int, greedy: int, probability: fl
         i, v = index(x, j), value(x, j) / root
         z[rival * d + i], z[label * d + i] = v, -v
     m = (gap * gap + 2.0 * gap / root) / (1.0 + variance(state.factor, z, room))
-    if state.margin[0] + m < 0.0:
+    if not 0.0 <= state.margin[0] + m < np.inf:
         return
     state.margin[0] += m
     step = (gap + 1.0 / root) / absorb(state.factor, z, room, u)

@@ -295,7 +295,7 @@ def _one_thread() -> Iterator[None]:
 
 def _views(vector: Tensor, shapes: list[tuple[int, ...]]) -> list[tuple[Tensor, Tensor]]:
     sizes = [int(np.prod(shape)) for shape in shapes]
-    pieces: Any = vector.split(sizes)  # type: ignore[no-untyped-call]
+    pieces: Any = vector.split(sizes)
     parts = [piece.view(shape) for piece, shape in zip(pieces, shapes, strict=True)]
     return list(zip(parts[::2], parts[1::2], strict=True))
 

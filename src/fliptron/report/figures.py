@@ -37,7 +37,7 @@ _LINES = {
     "Fliptron": ("#000000", "-"),
     "VowpalWabbit": ("#7F7F7F", "-."),
 }
-_STYLE = {
+_STYLE: Any = {
     "font.size": 10,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -66,7 +66,7 @@ def error_curves(finished: Mapping[str, Sequence[Run]], title: str) -> Figure:
     axes = figure.add_subplot()
     ends: list[tuple[float, str, str]] = []
     last = max((run.rounds for runs in finished.values() for run in runs), default=1)
-    first, seeds = min(100, last), max(map(len, finished.values()), default=0)
+    first, seeds = min(100, max(last // 10, 1)), max(map(len, finished.values()), default=0)
     for name, runs in finished.items():
         colour, style = line_style(name)
         rounds = np.array(runs[0].checkpoints)
@@ -78,7 +78,7 @@ def error_curves(finished: Mapping[str, Sequence[Run]], title: str) -> Figure:
             axes.fill_between(rounds[shown], low[shown], (mean + half)[shown], color=colour, alpha=0.18, linewidth=0)
         ends.append((float(mean[-1]), name, colour))
     axes.set_xscale("log")
-    axes.set_xlim(first, last)
+    axes.set_xlim(first, max(last, first + 1))
     _error_ticks(axes)
     axes.grid(which="major", color="0.9", linewidth=0.8)
     axes.set_xlabel("rounds")
@@ -140,7 +140,7 @@ def panels(
     learners: Sequence[str],
     rounds_of: Mapping[str, int],
 ) -> Figure:
-    """Error against rounds, log-log, one row per noise setting and one column per data set, as in the paper's Figure 2."""
+    """Error against rounds, log-log: noise settings down, data sets across, as in the paper's Figure 2."""
     figure = Figure(figsize=(3.4 * len(datasets) + 1.2, 2.7 * len(noise) + 0.6), layout="constrained")
     grid = figure.subplots(len(noise), len(datasets), squeeze=False, sharex=True)
     shown: dict[str, Any] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import partial
 from html import escape as _escape
+from math import isnan
 from typing import Any
 
 escape = partial(_escape, quote=False)
@@ -12,7 +13,8 @@ _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 64rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
 h1 { font-size: 1.5rem; } svg { width: 100%; height: auto; }
 .table { overflow-x: auto; } table { border-collapse: collapse; margin: 1rem 0; }
-th, td { padding: .3rem .8rem; text-align: left; } th { border-bottom: 2px solid #222; } td { border-bottom: 1px solid #ddd; }
+th, td { padding: .3rem .8rem; text-align: left; }
+th { border-bottom: 2px solid #222; } td { border-bottom: 1px solid #ddd; }
 .number { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
 .note { color: #555; } .small { font-size: .85rem; }
 .holds { color: #00703c; } .not { color: #b00020; } .part { color: #8a5a00; }
@@ -89,7 +91,7 @@ def frame(content: Any) -> str:
 
 
 def _text(value: Any) -> str:
-    if value is None or (isinstance(value, float) and value != value):
+    if value is None or (isinstance(value, float) and isnan(value)):
         return "–"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 

@@ -33,10 +33,10 @@ _CHOICES = (
     "SOBA keeps the diagonal of its matrix except on Iris, where the full one is cheap.",
     "RCINE estimates the rates with our plateaus unless it is called RCINE-NREst, the published estimator, which runs "
     "fewer seeds and rounds since each of its trainings takes longer than a run.",
-    "Beyond the paper: RidgeRegression where d is at most 100, its O(d) cousin LeastMeanSquares elsewhere. Vowpal Wabbit, "
-    "where it is installed, plays on the two smallest data sets with the best of seven options for each cell.",
-    "γ is chosen for each learner and cell by true error on seeds of their own, as in the paper (an oracle); the table of γ "
-    "also has the choice that sees only noisy bits.",
+    "Beyond the paper: RidgeRegression where d is at most 100, its O(d) cousin LeastMeanSquares elsewhere. Vowpal "
+    "Wabbit, where it is installed, plays on the two smallest data sets with the best of seven options for each cell.",
+    "γ is chosen for each learner and cell by true error on seeds of their own, as in the paper (an oracle); the "
+    "table of γ also has the choice that sees only noisy bits.",
 )
 
 
@@ -143,8 +143,8 @@ def _page(
         "Fliptron: the paper, reproduced",
         "Learning multiclass classifiers under noisy bandit feedback: the paper, reproduced",
         page.paragraph(
-            f"{len(runs):,} runs, {done.scale.rounds:,} rounds each for the paper's learners, seeds {first} to {last}; mean "
-            "and 95 % bands over seeds."
+            f"{len(runs):,} runs, {done.scale.rounds:,} rounds each for the paper's learners, seeds {first} to {last}; "
+            "mean and 95 % bands over seeds."
         ),
         *(page.strong(f"{NAMES[name]} is missing: {why}") for name, why in done.missing.items()),
         page.section("The paper's claims", page.table(["claim", "verdict", "evidence"], verdicts)),
