@@ -13,9 +13,11 @@ from fliptron import LeastMeanSquares, Plateaus, load, simulate
 learner = LeastMeanSquares(n_classes=10, n_features=64, gamma=0.05, seed=0)
 log = simulate(learner, load("digits"), rates=(0.2, 0.4), rounds=100_000, seed=0, log=True).log
 noise = Plateaus(n_classes=10)
-noise.observe(label=log.label, greedy=log.greedy, probability=log.probability, bit=log.bit, margin=log.margin)
+noise.observe(log)
 estimate = noise.estimate()
-print(estimate.rates, estimate.verdict, estimate.intervals)
+print(estimate.verdict)
+for name, (low, high) in estimate.intervals.items():
+    print(f"{name}: {low:.3f} to {high:.3f}")
 
 curve = [band for band in estimate.details["curve"] if band["best"] is not None and band["other"] is not None]
 places = range(len(curve))
@@ -26,5 +28,5 @@ plt.axhline(0.2, color="grey", linestyle=":")
 plt.xticks(places, [f"{band['share']:.0%}" for band in curve])
 plt.xlabel("rounds by margin, the surest first (cumulated share)")
 plt.ylabel("mean bit")
-plt.legend()
+plt.legend(loc="center")
 plt.show()

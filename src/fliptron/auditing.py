@@ -28,9 +28,29 @@ def audit(
 ) -> Estimate:
     """Estimate the flip rates and the true accuracy from stored rounds, in the order they were played.
 
-    A table with margins is read as it is. One with examples instead is replayed by a learner of its own (ridge
-    regression, or its first-order cousin beyond 256 features), whose margins, each from before the round's bit,
-    take their place. Labels run from 0 to K − 1; K is the largest seen plus one unless given.
+    Rounds with margins are read as they are. Where there are examples instead, a ridge regression (beyond 256 features
+    `LeastMeanSquares`) learns from the rounds in their order, and its margins are used, each taken before it sees the
+    round's bit.
+
+    Parameters
+    ----------
+    rounds
+        Such as `read_log` returns, or `trace.log` of a simulation.
+    n_classes
+        K; labels run from 0 to K − 1. The largest label seen plus one unless given.
+    window
+        Rounds over which margins are ranked, at least 100.
+    half_life
+        Rounds, at least `window`, after which a bit counts half, for noise that drifts. None: nothing is forgotten.
+
+    Examples
+    --------
+    >>> from fliptron import RidgeRegression, load, simulate
+    >>> learner = RidgeRegression(n_classes=10, n_features=64, gamma=0.05, seed=0)
+    >>> trace = simulate(learner, load("digits"), rates=(0.2, 0.4), rounds=100_000, log=True)
+    >>> estimate = audit(trace.log)
+    >>> estimate.verdict, round(estimate.rates.rho1, 1)
+    ('identified', 0.4)
     """
     table = with_margins(rounds, n_classes)
     plateaus = Plateaus(n_classes=_classes(table, n_classes), window=window, half_life=half_life)

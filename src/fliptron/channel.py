@@ -11,9 +11,16 @@ from fliptron.rounds import Rates
 
 
 class FlipChannel:
-    """Flips "right" with probability ρ1 and "wrong" with ρ0.
+    """Turns the truth into a bit: "right" is flipped with probability ρ1, "wrong" with probability ρ0.
 
     Whether round t is flipped depends on (seed, t) alone, so every learner meets the same noise.
+
+    Parameters
+    ----------
+    rho0, rho1
+        The flip rates, each at least 0, with a sum below 1.
+    seed
+        Of the flips.
 
     >>> channel = FlipChannel(0.0, 0.4, seed=1)
     >>> [channel.bit(t, correct=True) for t in range(8)]
@@ -27,5 +34,13 @@ class FlipChannel:
         self.key = np.uint64(make_key(whole("seed", seed, 0, 2**63 - 1), FLIPS))
 
     def bit(self, t: int, correct: bool) -> int:
-        """What comes back in round t (from 0)."""
+        """The bit that comes back in round t, counted from 0.
+
+        Parameters
+        ----------
+        t
+            The round, from 0.
+        correct
+            Whether the played label was right.
+        """
         return int(flip(correct, uniform(self.key, t), *self.rates))

@@ -18,12 +18,21 @@ Make = Callable[..., Any]
 
 
 def check_learner(make: Make) -> None:
-    """Raise AssertionError, naming the broken rule, unless learners from `make` keep every rule.
+    """Check a learner of your own; raises an AssertionError that names the first rule it breaks.
 
-    `make(n_classes=…, n_features=…, seed=…)` builds a fresh learner; a class with these keywords will do,
-    or `functools.partial` of one. Only `decide` and `learn` are required, as `Learns` says; `scores`, `predict`,
-    `weights`, `params`, `save` and `load` are checked where a learner has them.
+    A learner must state the probabilities it plays with, learn only through its arguments, take late feedback in any
+    order, give the same run for the same seed, and refuse bad input. Only `decide` and `learn` are required, as
+    `Learns` says; `scores`, `predict`, `weights`, `params`, `save` and `load` are checked where a learner has them. A
+    learner with `full_information` is given true labels instead of bits.
 
+    Parameters
+    ----------
+    make
+        Called as ``make(n_classes=…, n_features=…, seed=…)``, returns a fresh learner: a class with these keywords, or
+        `functools.partial` of one.
+
+    Examples
+    --------
     >>> from functools import partial
     >>> from fliptron import RCNBF
     >>> check_learner(partial(RCNBF, gamma=0.3, rates=(0.1, 0.2)))

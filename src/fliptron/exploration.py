@@ -16,10 +16,23 @@ _LEAST = 1e-12  # of a rate above 0: updates divide by it, and it must be more t
 
 @dataclass(frozen=True, slots=True)
 class Exploration:
-    """γ_t = min(cap, scale · t^(−power)) for rounds t = 1, 2, …
+    r"""How often to explore: a rate that is constant, or falls with the rounds t = 1, 2, …
 
-    A plain number γ is the constant schedule, power 0. `fliptron.theory.anytime` gives the schedule
-    that needs no horizon.
+    .. math::
+
+        \gamma_t = \min(\text{cap},\; \text{scale} \cdot t^{-\text{power}})
+
+    Wherever a learner takes `gamma`, a plain number means the constant rate, power 0. `fliptron.theory.anytime` gives
+    the schedule for which the number of rounds need not be known.
+
+    Parameters
+    ----------
+    scale
+        0, or from 10⁻¹² to 10¹²; at most 1 where power is 0.
+    power
+        From 0 to 1.
+    cap
+        From 0 to 1.
 
     >>> Exploration(0.5, power=1 / 3).at(8)
     0.25
@@ -39,7 +52,15 @@ class Exploration:
 
     @classmethod
     def of(cls, gamma: Any, *, positive: bool = False) -> Exploration:
-        """A schedule from a number, a mapping of its fields or a schedule; above zero where `positive`."""
+        """Make a schedule of what a learner was given.
+
+        Parameters
+        ----------
+        gamma
+            A number in [0, 1], a mapping with `scale`, `power` and `cap`, or a schedule.
+        positive
+            Refuse a rate of 0.
+        """
         if isinstance(gamma, Mapping):
             try:
                 gamma = cls(**gamma)

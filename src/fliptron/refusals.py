@@ -9,7 +9,7 @@ from typing import Any
 
 
 class InputError(ValueError):
-    """Input that is not allowed; the message names the value and what is."""
+    """Input that is not allowed. The message names the value and says what is allowed; a kind of `ValueError`."""
 
 
 def whole(name: str, value: Any, least: int, most: int | None = None) -> int:

@@ -37,38 +37,57 @@ class Run:
     """One run and what came of it. Its fields are the columns of the store."""
 
     id: str
+    """What the run is known by; see `Spec.id`."""
     dataset: str
+    """The name of the data set, or the path of a file."""
     rho0: float
+    """P(bit 1 | wrong label), the true rate."""
     rho1: float
+    """P(bit 0 | right label), the true rate."""
     stream: str
     """The order of rows: "resample", "shuffle" or "file"."""
     learner: str
+    """The name of the learner."""
     params: dict[str, Any]
-    """Every parameter that was in effect, defaults too; in SQL a JSON object, `params->>'gamma'`."""
+    """Every parameter that was in effect, defaults too. In SQL it is a JSON object: ``params->>'gamma'``."""
     rounds: int
+    """How many rounds were played."""
     seed: int
+    """The seed of rows, flips and learner."""
     code: str
     """A digest of the code that played it."""
     version: str
+    """The version of Fliptron."""
     options: dict[str, Any] = field(default_factory=dict)
     """How the data was read: raw, dtype, rows."""
     error: float | None = None
+    """The share of rounds whose played label was wrong."""
     greedy_error: float | None = None
+    """The share of rounds whose greedy label was wrong."""
     mean_bit: float | None = None
+    """The share of bits that were 1."""
     rho0_hat: float | None = None
+    """The learner's last estimate of ρ0 that was identified, at least weakly."""
     rho1_hat: float | None = None
+    """The same for ρ1."""
     intervals: dict[str, Any] = field(default_factory=dict)
     """95 % intervals of the last estimate, by name."""
     verdict: str | None = None
+    """The verdict of the last estimate."""
     seconds: float | None = None
+    """How long it took."""
     checkpoints: list[int] = field(default_factory=list)
+    """The rounds at which mistakes were counted."""
     mistakes: list[int] = field(default_factory=list)
+    """Wrong played labels up to each checkpoint."""
     greedy_mistakes: list[int] = field(default_factory=list)
+    """Wrong greedy labels up to each checkpoint."""
     details: dict[str, Any] = field(default_factory=dict)
-    """What a study measured besides."""
+    """What else a study measured."""
     data_sha256: str | None = None
+    """The checksum of the data."""
     failure: str | None = None
-    """What went wrong; nothing for a run that finished."""
+    """What went wrong; None for a run that finished."""
 
     @property
     def errors(self) -> Array:
@@ -135,7 +154,7 @@ class Results:
             self._write(database, f"SELECT {columns} FROM given", f"{runs[0].id}-{uuid.uuid4().hex[:8]}")
 
     def compact(self) -> None:
-        """Merge many parts into one: first written whole, then the old ones removed. A row kept twice counts once."""
+        """Merge many parts into one. The old ones are removed once it is written; a run kept twice counts once."""
         parts, _ = self._parts()
         if len(parts) < _MANY:
             return
@@ -161,7 +180,7 @@ class Results:
                 raise InputError(f"this query cannot be answered: {str(error).splitlines()[0]}") from None
 
     def load(self) -> pd.DataFrame:
-        """Every finished run, tidy: one row per run."""
+        """Every finished run as a data frame, one row per run."""
         return self.sql("SELECT * FROM runs ORDER BY dataset, rho0, rho1, learner, params, seed")
 
     def runs(self, ids: Sequence[str]) -> list[Run]:

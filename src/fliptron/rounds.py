@@ -20,30 +20,41 @@ MOST_CLASSES = 10**6
 
 
 class Decision(NamedTuple):
-    """What was played. It carries all that learning needs, so feedback may come late or from a log."""
+    """What was played. It carries all that learning needs, so feedback may come late or from a log.
+
+    >>> Decision(label=2, greedy=0, probability=0.05)
+    Decision(label=2, greedy=0, probability=0.05)
+    """
 
     label: int
     """The label played, ỹ."""
     greedy: int
     """The label the learner thinks best, ŷ."""
     probability: float
-    """P(ỹ), with which the played label was drawn."""
+    """P(ỹ), the probability with which the played label was drawn."""
 
 
 class Rates(NamedTuple):
-    """How often the bit lies: ρ0 = P(bit 1 | wrong label), ρ1 = P(bit 0 | right label)."""
+    """How often the bit is flipped: ρ0 when the label was wrong, ρ1 when it was right."""
 
     rho0: float
+    """P(bit 1 | wrong label)."""
     rho1: float
+    """P(bit 0 | right label)."""
 
     @property
     def beta(self) -> float:
-        """β = 1 − ρ0 − ρ1, what is left of the signal."""
+        """β = 1 − ρ0 − ρ1: the difference between the mean bits of a right and of a wrong label."""
         return 1.0 - self.rho0 - self.rho1
 
     @classmethod
     def of(cls, rates: Any) -> Rates:
-        """Two numbers, checked: each in [0, 1) and their sum below one.
+        """Check two numbers and make them rates.
+
+        Parameters
+        ----------
+        rates
+            (ρ0, ρ1), each at least 0, with a sum below 1.
 
         >>> Rates.of((0.2, 0.4)).beta
         0.4
@@ -63,11 +74,10 @@ class Rates(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rounds:
-    """Rounds as they were played, one array per column: what `simulate` writes, files hold and estimators read.
+    """A table of rounds, one array per column: what `simulate` writes, files hold and estimators read.
 
-    The first four columns are always there. `margin` and `best` come from a model that had not yet seen the round's
-    bit: the label it held best (`greedy` unless given) and the lead of that label's score over the next. `row` says
-    which example of a data set was shown, `X` are the examples themselves.
+    The first four columns are always there; the others are None where they are not known. `Rounds.of` checks what it is
+    given.
 
     >>> rounds = Rounds.of(label=[0, 2], greedy=[0, 1], probability=[0.9, 0.05], bit=[1, 0], n_classes=3)
     >>> len(rounds), rounds.part(1, 2).label
@@ -75,17 +85,34 @@ class Rounds:
     """
 
     label: Array
+    """The label played in each round."""
     greedy: Array
+    """The label that the learner held best when it decided."""
     probability: Array
+    """The probability with which the label was drawn."""
     bit: Array
+    """What came back: 1 for right, 0 for wrong, sometimes flipped."""
     margin: Array | None = None
+    """The lead of the best label's score over the next, by a model that had not yet seen the round's bit."""
     best: Array | None = None
+    """The label that the same model held best, where it is not `greedy`."""
     row: Array | None = None
+    """Which example of the data set was shown."""
     X: Array | None = None
+    """The examples themselves, one row per round."""
 
     @classmethod
     def of(cls, *, n_classes: int | None = None, **columns: Any) -> Rounds:
-        """Build a table from columns, each checked; labels are below K, or below a million if K is not given."""
+        """Build a table from columns, and check each.
+
+        Parameters
+        ----------
+        n_classes
+            K. Labels run from 0 to K − 1, or to 999,999 where K is not given.
+        columns
+            The columns of `Rounds` by name, as numbers or arrays. `label`, `greedy`, `probability` and `bit` must be
+            there. Probabilities are from 10⁻³⁰ to 1, and bits are 0 or 1.
+        """
         known = [field.name for field in fields(cls)]
         for name in columns:
             if name not in known:
@@ -117,7 +144,7 @@ class Rounds:
 
     @property
     def held(self) -> Array:
-        """The label held best by the model whose margin it is."""
+        """The label held best by the model that `margin` comes from: `best`, or `greedy` where there is no `best`."""
         return self.greedy if self.best is None else self.best
 
     def part(self, start: int, stop: int) -> Rounds:
@@ -138,14 +165,20 @@ class Rounds:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What happened in a run: counts up to each checkpoint, as the scorer who knows the truth saw them."""
+    """What happened in a run: counts up to each checkpoint, made by the scorer, who knows the truth."""
 
     learner: str
+    """The name of the learner's class."""
     params: dict[str, Any]
+    """The learner's parameters."""
     dataset: str
+    """The name of the data set."""
     rates: Rates
+    """The true flip rates of the channel."""
     order: str
+    """The order of rows: "resample", "shuffle" or "file"."""
     seed: int
+    """The seed of rows and flips."""
     rounds: Array
     """The checkpoints: how many rounds each count below covers."""
     mistakes: Array
@@ -157,9 +190,11 @@ class Trace:
     positives: Array
     """Rounds whose bit, after the channel, was 1."""
     seconds: float
+    """How long it took."""
     estimates: list[tuple[int, Any]]
-    """What a learner that estimates the rates found: (rounds, `Estimate`) of every refresh."""
+    """What a learner that estimates the rates has found: one pair (rounds, `Estimate`) per estimate."""
     log: Rounds | None = None
+    """Every round, if `simulate` was asked to keep them."""
 
     @property
     def errors(self) -> Array:
@@ -183,22 +218,23 @@ class Trace:
 
 
 class Learns(Protocol):
-    """What `simulate` and `check_learner` ask of a learner, ours or a user's: two methods.
+    """What `simulate` and `check_learner` ask of a learner, ours or yours: two methods.
 
-    Everything else is optional, and used or checked where it is there:
+    Everything else is optional; it is used or checked where it is there:
 
     - `full_information`: true if `learn` takes the true label instead of the bit;
-    - `scores(X)` (n×K, the highest is the greedy label) and `predict(X)`, which change nothing: logs then have margins;
+    - `scores(X)` (n×K, the highest is the greedy label) and `predict(X)`, which change nothing; logs of a learner with
+      `scores` have margins;
     - `weights`, an array of what was learnt;
-    - `params`, keyword arguments that build the learner anew, and `save(path)` with the class method `load(path)`;
-    - `estimate()`, an `Estimate` of the rates, or `estimates`, a list of (rounds, `Estimate`): traces then carry them.
+    - `params`, keyword arguments that build the same fresh learner; `save(path)`, and the class method `load(path)`;
+    - `estimate()`, an `Estimate` of the rates, or `estimates`, a list of (rounds, `Estimate`), which traces then have.
     """
 
     def decide(self, x: Any) -> Decision:
-        """Choose a label for one example; states truly with which probability it was drawn."""
+        """Choose a label for one example, and say with which probability it was drawn."""
 
     def learn(self, x: Any, decision: Decision, feedback: int) -> None:
-        """Learn from the bit that came back for an earlier decision, at any time and in any order."""
+        """Learn from the bit that came back for an earlier decision. Bits may come at any time and in any order."""
 
 
 def _column(name: str, values: Any) -> Array:

@@ -47,19 +47,19 @@ def simulate(
 ) -> Trace:
     """Let a learner play rounds on a data set whose feedback is flipped with these rates.
 
-    The learner goes on from the state it has. Rows and flips depend on `seed` alone: two learners given
-    the same seed see the same examples and the same lies. Nothing depends on `block` or `engine`.
+    The learner goes on from the state it has. Rows and flips depend on `seed` alone: two learners given the same seed
+    meet the same examples and the same flips. The numbers do not depend on `block` or `engine`.
 
     Parameters
     ----------
     learner
-        One of ours, or any object with `decide` and `learn`; `fliptron.rounds.Learns` says what else is used.
+        One of ours, or any object with `decide` and `learn`; `Learns` says what else is used.
     dataset
-        From `fliptron.load`, or `Dataset.of(X, y)`.
+        From `load`, or ``Dataset.of(X, y)``.
     rates
-        (ρ0, ρ1) of the channel.
+        (ρ0, ρ1) of the channel, each ≥ 0 with a sum below 1.
     rounds
-        How many; one for each row by default.
+        How many, from 1 to 10¹⁵; one per row of the data set by default.
     seed
         Of rows and flips.
     order
@@ -67,10 +67,10 @@ def simulate(
     log
         Keep every round in `trace.log`; without it, memory does not grow with the rounds.
     engine
-        "compiled" runs the learner's own compiled steps; "python" calls `decide` and `learn` in every round; "auto"
-        takes the first where it can.
+        "compiled" runs the learner's own compiled steps; "python" calls `decide` and `learn` in every round; "auto" is
+        "compiled" for our learners and "python" for others.
     block
-        The most rounds between two calls of `progress`.
+        The most rounds between two calls of `progress`, at least 1.
     progress
         Called after each block with the rounds done and the mistakes made.
 

@@ -14,11 +14,17 @@ Order = Literal["resample", "shuffle", "file"]
 
 
 class Stream:
-    """Rows of a data set, in one of three orders.
+    """Which row of a data set each round shows. Round t's row depends on (seed, t) alone.
 
-    "resample" draws every round's row anew, with replacement (the paper's way); "shuffle" passes over
-    all rows in a random order and, if there are rounds left, over them again in another; "file" keeps
-    the order of the file and starts again at its end. Round t's row depends on (seed, t) alone.
+    Parameters
+    ----------
+    n_rows
+        How many rows the data set has, at least 1.
+    order
+        "resample" draws the row of each round with replacement, as the paper does. "shuffle" passes over all rows in a
+        random order; a further pass has another order. "file" keeps the order of the file, and starts again at its end.
+    seed
+        Of the rows.
 
     >>> Stream(5, order="shuffle", seed=0).rows(0, 5)
     array([3, 4, 0, 2, 1])

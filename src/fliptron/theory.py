@@ -1,16 +1,20 @@
-"""Theorem 1: how many mistakes RCNBF makes at most, and what that says about exploration.
+r"""Theorem 1: how many mistakes RCNBF makes at most, and what that says about exploration.
 
-With V0 = ρ0(1−ρ0)/β², V1 = ρ1(1−ρ1)/β² and P̂ = 1 − γ + γ/K, examples of norm at most 1, and any matrix
-W* with cumulative hinge loss R_H and D = ‖W*‖²,
+Let examples have length at most 1, and let W* be any weight matrix, with hinge loss R_H summed over all rounds and
+D = ‖W*‖². With V0 = ρ0(1−ρ0)/β², V1 = ρ1(1−ρ1)/β² and P̂ = 1 − γ + γ/K, the expected number of mistakes is bounded by
 
-    E[M] ≤ R_H + √(A1·D·R_H) + 3·max{A1·D, √(A2·D·T)} + γT
+.. math::
 
-where A1 and A2 bound E‖H‖² when ŷ is wrong and right. The exact values are
+    \mathrm{E}[M] \le R_H + \sqrt{A_1 D R_H} + 3 \max\{A_1 D, \sqrt{A_2 D T}\} + \gamma T
 
-    A1 = 1 + (K/γ)(1 + V1) + V0·(1/P̂ + K(K−2)/γ)
-    A2 = (1−P̂)/P̂ + V1/P̂ + K(K−1)·V0/γ
+where A1 and A2 bound E‖H‖² when ŷ is wrong and when it is right. Their exact values are
 
-The published A1 has a term in 1/γ² that the exact one has not; both are offered.
+.. math::
+
+    A_1 &= 1 + \frac{K}{\gamma}(1 + V_1) + V_0 \left(\frac{1}{\hat{P}} + \frac{K(K-2)}{\gamma}\right) \\
+    A_2 &= \frac{1-\hat{P}}{\hat{P}} + \frac{V_1}{\hat{P}} + \frac{K(K-1)\,V_0}{\gamma}
+
+The published A1 has a term in 1/γ² that the exact one does not have; both are offered.
 """
 
 from __future__ import annotations
@@ -48,6 +52,19 @@ def variances(rates: tuple[float, float]) -> tuple[float, float]:
 def constants(*, n_classes: int, gamma: float, rates: tuple[float, float], published: bool = False) -> Constants:
     """A1 and A2 of Lemma 3, exact or as published.
 
+    Parameters
+    ----------
+    n_classes
+        K ≥ 2.
+    gamma
+        Exploration in (0, 1].
+    rates
+        (ρ0, ρ1), each ≥ 0 with a sum below 1.
+    published
+        The paper's constants instead of the exact ones.
+
+    Examples
+    --------
     >>> round(constants(n_classes=10, gamma=0.03, rates=(0.15, 0.15)).A1)
     1115
     >>> round(constants(n_classes=10, gamma=0.03, rates=(0.15, 0.15), published=True).A1)
@@ -79,10 +96,29 @@ def mistake_bound(
     hinge_loss: float = 0.0,
     published: bool = False,
 ) -> float:
-    """Theorem 1's bound on the expected number of mistakes in `rounds` rounds.
+    """Theorem 1's bound on the expected number of mistakes. A bound above `rounds` says nothing.
 
-    `complexity` is D = ‖W*‖² and `hinge_loss` is R_H, the hinge loss of that W* summed over all rounds
-    (0 where W* separates the data with margin 1). A bound above `rounds` says nothing.
+    Parameters
+    ----------
+    rounds
+        T ≥ 1.
+    n_classes
+        K ≥ 2.
+    gamma
+        Exploration in (0, 1].
+    rates
+        (ρ0, ρ1), each ≥ 0 with a sum below 1.
+    complexity
+        D = ‖W*‖² > 0, the squared norm of a weight matrix that does well.
+    hinge_loss
+        R_H ≥ 0, the hinge loss of that W* summed over all rounds; 0 where W* separates the data with margin 1.
+    published
+        The paper's constants instead of the exact ones.
+
+    Examples
+    --------
+    >>> round(mistake_bound(rounds=10**7, n_classes=10, gamma=0.06, rates=(0.2, 0.4), complexity=10.0))
+    1762531
     """
     T, D = whole("rounds", rounds, 1, 10**18), real("complexity", complexity, 0.0, open_below=True)
     R = real("hinge_loss", hinge_loss, 0.0)
@@ -99,8 +135,25 @@ def advise(
     hinge_loss: float = 0.0,
     published: bool = False,
 ) -> Advice:
-    """The constant γ in (0, ½] for which Theorem 1's bound is smallest.
+    """The constant γ in (0, ½] for which Theorem 1's bound is smallest, and that bound.
 
+    Parameters
+    ----------
+    rounds
+        T ≥ 1.
+    n_classes
+        K ≥ 2.
+    rates
+        (ρ0, ρ1), each ≥ 0 with a sum below 1.
+    complexity
+        D = ‖W*‖² > 0, the squared norm of a weight matrix that does well.
+    hinge_loss
+        R_H ≥ 0, the hinge loss of that W* summed over all rounds.
+    published
+        The paper's constants instead of the exact ones.
+
+    Examples
+    --------
     >>> advice = advise(rounds=10**7, n_classes=10, rates=(0.2, 0.4), complexity=10.0)
     >>> round(advice.gamma, 3)
     0.059
@@ -125,12 +178,30 @@ def advise(
 
 
 def anytime(*, n_classes: int, rates: tuple[float, float], complexity: float) -> Exploration:
-    """Exploration that needs no horizon: γ_t = min(½, (K²·V0·D/(12t))^(1/3)), or for V0 = 0
-    γ_t = min(½, √(K·D·(1+V1)/(2t))).
+    r"""Exploration for which the number of rounds need not be known.
+
+    .. math::
+
+        \gamma_t &= \min\left\{\tfrac{1}{2}, \left(\frac{K^2 V_0 D}{12\,t}\right)^{1/3}\right\}
+        \quad \text{if } V_0 > 0 \\
+        \gamma_t &= \min\left\{\tfrac{1}{2}, \sqrt{\frac{K D (1 + V_1)}{2\,t}}\right\}
+        \quad \text{if } V_0 = 0
 
     Each makes the leading terms of the proof, without the theorem's factor 3, smallest for every T at once: with V0 > 0
-    √(D·Σ K²V0/γ_t) + Σ γ_t for γ_t = c·t^(−1/3); with V0 = 0, D·K(1+V1)/γ_T + Σ γ_t for γ_t = c·t^(−1/2).
+    these are √(D·Σ K²V0/γ_t) + Σ γ_t among γ_t = c·t^(−1/3); with V0 = 0, D·K(1+V1)/γ_T + Σ γ_t among
+    γ_t = c·t^(−1/2).
 
+    Parameters
+    ----------
+    n_classes
+        K ≥ 2.
+    rates
+        (ρ0, ρ1), each ≥ 0 with a sum below 1.
+    complexity
+        D = ‖W*‖² > 0, the squared norm of a weight matrix that does well.
+
+    Examples
+    --------
     >>> anytime(n_classes=10, rates=(0.2, 0.4), complexity=12.0).at(12_500)
     0.2
     """

@@ -17,7 +17,7 @@ _MEASURED = 50  # different numbers as labels, of fewer than five rows each: a q
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Dataset:
-    """Examples X (dense or CSR) and labels y in 0 … K − 1, checked once, by `Dataset.of`.
+    """Examples X (dense or CSR) and true labels y from 0 to K − 1, checked once, by `Dataset.of`.
 
     >>> data = Dataset.of([[3.0, 4.0], [0.0, 2.0]], ["cat", "dog"])
     >>> data
@@ -30,11 +30,17 @@ class Dataset:
     """
 
     name: str
+    """What it is called."""
     X: Matrix
+    """The examples, one row each."""
     y: Array
+    """The true labels, from 0 to K − 1."""
     n_features: int
+    """d."""
     classes: tuple[Any, ...]
+    """What the labels were called before they were numbered."""
     source: str
+    """Where it comes from."""
     longest: float
     """The length ‖x‖ of the longest row."""
 
@@ -50,12 +56,25 @@ class Dataset:
         dtype: str = "float64",
         source: str = "given",
     ) -> Dataset:
-        """Build one from arrays.
+        """Build a data set from arrays.
 
-        Labels may be anything that sorts, unless `classes` names them and y counts from 0. Rows are
-        scaled to ‖x‖ = 1 (Theorem 1 asks for ‖x‖ ≤ 1) unless `unit_norm` is off; a zero row stays zero.
-        `dtype` "float32" halves the memory; "uint8", for images and counts, keeps whole values from 0 to 255
-        as they are, with one scale per row.
+        Parameters
+        ----------
+        X
+            The examples: a matrix of finite numbers, dense or SciPy CSR.
+        y
+            One label per row: numbers or words, or, where `classes` is given, whole numbers from 0 to K − 1.
+        name
+            What to call it.
+        classes
+            What the labels are called. Found in y unless given.
+        unit_norm
+            Scale every row to ‖x‖ = 1 (Theorem 1 asks for ‖x‖ ≤ 1). A row of zeros stays as it is.
+        dtype
+            "float64"; "float32", which halves the memory; or "uint8" for images and counts, which keeps whole values
+            from 0 to 255 as they are, with one scale per row.
+        source
+            Where the data comes from.
         """
         matrix, longest = gate(X, dtype, unit_norm=unit_norm)
         n_rows = count_rows(matrix)
@@ -80,12 +99,12 @@ class Dataset:
 
     @property
     def n_rows(self) -> int:
-        """How many examples."""
+        """How many examples there are."""
         return count_rows(self.X)
 
     @property
     def n_classes(self) -> int:
-        """K."""
+        """K, how many classes there are."""
         return len(self.classes)
 
     @property
@@ -98,7 +117,7 @@ class Dataset:
         return digest.hexdigest()
 
     def row(self, i: int) -> Any:
-        """Example i as a user would hand it over: a vector, or a SciPy sparse row."""
+        """Example i in the form that `decide` takes: a vector, or a SciPy sparse row."""
         inner, scale = self.X if isinstance(self.X, Scaled) else (self.X, None)
         x = row(inner, i)
         if isinstance(inner, Csr):

@@ -130,7 +130,7 @@ def read_npz(path: Path) -> Content:
 
 
 def read_svmlight(path: Path) -> Content:
-    """`label index:value …`, one example a line."""
+    """`label index:value …`, one example per line."""
     if not path.read_bytes().strip():
         raise InputError("the file is empty; lines of `label index:value …` are expected")
     try:

@@ -43,15 +43,21 @@ def names() -> list[str]:
 
 
 def load(name: str | Path, *, unit_norm: bool = True, rows: int | None = None, dtype: str = "float64") -> Dataset:
-    """A data set by name, or a user's own file by path.
+    """Load a data set by name, or your own file by path.
 
     Parameters
     ----------
-    name : one of `names()`, or the path of a `.csv` (label last), `.npz` (X, y) or libsvm file.
-    unit_norm : scale every row to length 1, as the theory asks; off for the raw values.
-    rows : how many to make of a synthetic set (100,000 by default).
-    dtype : "float64", "float32", or "uint8" for images and counts (whole values from 0 to 255).
+    name
+        A name that ``fliptron data`` lists, or the path of a ``.csv`` (label last), ``.npz`` (X, y) or libsvm file.
+    unit_norm
+        Scale every row to length 1, as the theory asks. Without it rows stay as they are.
+    rows
+        How many rows to make of a synthetic data set, 100,000 by default.
+    dtype
+        How examples are kept: "float64", "float32", or "uint8" for images and counts (whole values from 0 to 255).
 
+    Examples
+    --------
     >>> iris = load("iris")
     >>> iris.n_rows, iris.n_features, iris.n_classes
     (150, 4, 3)

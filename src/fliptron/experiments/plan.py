@@ -32,15 +32,23 @@ class Spec:
     """One run: everything that decides its numbers, and nothing else."""
 
     dataset: str
+    """A name that ``fliptron data`` lists, or the path of a file."""
     rates: tuple[float, float]
+    """(ρ0, ρ1) of the channel."""
     learner: str
+    """The name of a learner."""
     rounds: int
+    """How many rounds to play."""
     seed: int
+    """The seed of rows, flips and learner."""
     params: Mapping[str, Any] = field(default_factory=dict)
+    """Parameters of the learner that are not its defaults."""
     order: Order = "resample"
+    """The order of rows; see `Stream`."""
     raw: bool = False
-    """Rows as they are, not scaled to length 1."""
+    """Whether rows stay as they are instead of being scaled to length 1."""
     dtype: str = "float64"
+    """How examples are kept: "float64", "float32" or "uint8"."""
     rows: int | None = None
     """The size of a synthetic data set."""
 
@@ -102,7 +110,29 @@ def grid(
     seeds: Iterable[int],
     **options: Any,
 ) -> list[Spec]:
-    """Every combination. `learners` maps a name to the values of its parameters; options are those of `Spec`."""
+    """Every combination of data set, rates, learner, parameter values and seed.
+
+    Parameters
+    ----------
+    datasets
+        Names or paths.
+    rates
+        Pairs (ρ0, ρ1).
+    learners
+        For each learner's name, the values to try of each of its parameters.
+    rounds
+        How many rounds per run.
+    seeds
+        One run per seed.
+    options
+        `order`, `raw`, `dtype` and `rows`, as in `Spec`.
+
+    Examples
+    --------
+    >>> learners = {"RCNBF": {"gamma": [0.1, 0.2]}, "Fliptron": {}}
+    >>> len(grid(datasets=["digits"], rates=[(0.2, 0.4)], learners=learners, rounds=1000, seeds=range(10)))
+    30
+    """
     seeds = list(seeds)
     return [
         Spec(
@@ -123,7 +153,7 @@ def grid(
 
 
 def read_plan(path: str | Path) -> list[Spec]:
-    """A plan from a TOML file, checked; what is wrong is told with line and field.
+    """Read a plan from a TOML file. What is wrong in it is refused with line and field.
 
     .. code-block:: toml
 

@@ -54,12 +54,27 @@ def play(
     logs: Path | None = None,
     how: Play | None = None,
 ) -> int:
-    """Play what is missing and keep it as it comes in; how many runs failed.
+    """Play the runs that are missing, and keep each as it finishes. Returns how many runs failed.
 
-    Threads play here: the compiled loop lets go of Python's lock, and they share the data. `cluster` is the address of
-    a Dask scheduler, whose workers then play. The numbers are the same everywhere. Ctrl-C or a crash loses only runs
-    in flight; a run that raises is kept as a failure, and is tried again next time. With `logs`, every run is
-    played and leaves its rounds in that folder. `how` plays one run; by default `play_one` does.
+    Ctrl-C or a crash loses only the runs that were being played. A run that raises an error is kept as a failure, and
+    is tried again next time. The numbers do not depend on threads or cluster.
+
+    Parameters
+    ----------
+    specs
+        The runs of a plan, from `read_plan` or `grid`.
+    results
+        Where they are kept. Another process that plays into the same folder at the same time is refused.
+    jobs
+        Threads, one per core by default. They share the data, and the compiled loop runs without Python's lock.
+    cluster
+        The address of a Dask scheduler, whose workers then play.
+    watch
+        Told of the progress.
+    logs
+        A folder in which each run leaves its rounds; runs that are there are then played again.
+    how
+        Plays one run; by default `play_one`.
     """
     watch = watch or Watch()
     threads = os.cpu_count() if jobs is None else whole("jobs", jobs, 1, 10_000)

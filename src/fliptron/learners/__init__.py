@@ -1,1 +1,1 @@
-"""Learners, one family a file."""
+"""Learners, one family per file."""

@@ -49,20 +49,29 @@ def rcnbf(state: RcnbfState, x: Row, label: int, greedy: int, probability: float
 
 
 class RCNBF(Learner):
-    """Robust Classifier for Noisy Bandit Feedback: a Perceptron step that is right on average.
+    r"""Robust Classifier for Noisy Bandit Feedback: a Perceptron step that is right on average.
 
-    It plays ŷ = argmax_r w_r·x with probability 1 − γ + γ/K and any other label with γ/K, undoes the
-    flips in expectation, h = (f_ρ − ρ0)/(1 − ρ0 − ρ1), and undoes the choice by its probability:
+    It plays ŷ = argmax_r w_r·x with probability 1 − γ + γ/K, and any other label with probability γ/K. Subtracting ρ0
+    and dividing by β undoes the flips on average; dividing by P(ỹ) undoes the choice of the label:
 
-        w_ŷ ← w_ŷ − x,   w_ỹ ← w_ỹ + (h / P(ỹ))·x
+    .. math::
+
+        h &= \frac{f_\rho - \rho_0}{1 - \rho_0 - \rho_1} \\
+        w_{\hat{y}} &\leftarrow w_{\hat{y}} - x \\
+        w_{\tilde{y}} &\leftarrow w_{\tilde{y}} + \frac{h}{P(\tilde{y})}\,x
 
     Parameters
     ----------
-    n_classes, n_features : K ≥ 2 labels, d ≥ 1 features.
-    gamma : exploration in (0, 1], a number or an `Exploration`.
-    rates : (ρ0, ρ1), each ≥ 0 with a sum below 1: P(bit 1 | wrong) and P(bit 0 | right).
-    dtype : precision of the weights, "float64" or "float32".
-    seed : of the exploration.
+    n_classes, n_features
+        K ≥ 2 labels, d ≥ 1 features.
+    gamma
+        Exploration in (0, 1], a number or an `Exploration`.
+    rates
+        (ρ0, ρ1), each ≥ 0 with a sum below 1: P(bit 1 | wrong) and P(bit 0 | right).
+    dtype
+        Precision of the weights, "float64" or "float32".
+    seed
+        Of the exploration.
 
     Examples
     --------
@@ -100,7 +109,18 @@ class RCNBF(Learner):
 
 
 class Banditron(RCNBF):
-    """Banditron: RCNBF that takes the bit at its word, rates (0, 0).
+    """Banditron: RCNBF with rates (0, 0), for bits that are never flipped.
+
+    Parameters
+    ----------
+    n_classes, n_features
+        K ≥ 2 labels, d ≥ 1 features.
+    gamma
+        Exploration in (0, 1], a number or an `Exploration`.
+    dtype
+        Precision of the weights, "float64" or "float32".
+    seed
+        Of the exploration.
 
     Examples
     --------
@@ -155,10 +175,28 @@ def averaged(state: AveragedState, x: Row, label: int, greedy: int, probability:
 
 
 class AveragedRCNBF(RCNBF):
-    """RCNBF that decides with the mean of all its past weights: W̄ = (W_1 + … + W_n)/n.
+    r"""RCNBF that decides with the mean of all its past weights.
 
-    The update is RCNBF's, made to W. The mean is kept as W_n − (1/n)·Σ (i − 1)·H_i, so a round still
-    touches two rows only.
+    The weights W are updated as RCNBF's are; call the i-th update H_i. Scores come from the mean
+
+    .. math::
+
+        \bar{W} = \frac{1}{n} \sum_{i=1}^{n} W_i = W_n - \frac{1}{n} \sum_{i=1}^{n} (i - 1)\,H_i
+
+    The second form is what is kept: each round then changes two rows only.
+
+    Parameters
+    ----------
+    n_classes, n_features
+        K ≥ 2 labels, d ≥ 1 features.
+    gamma
+        Exploration in (0, 1], a number or an `Exploration`.
+    rates
+        (ρ0, ρ1), each ≥ 0 with a sum below 1: P(bit 1 | wrong) and P(bit 0 | right).
+    dtype
+        Precision of the weights, "float64" or "float32".
+    seed
+        Of the exploration.
 
     Examples
     --------
@@ -178,7 +216,7 @@ class AveragedRCNBF(RCNBF):
 
     @property
     def weights(self) -> Array:
-        """The mean W̄, with which it decides."""
+        """The mean W̄ of all past weights, which it decides with (a copy)."""
         with self.held():
             state = self.state
             return np.array(state.W - state.late / max(state.updates[0], 1.0), order="C")

@@ -45,21 +45,25 @@ _fill = tuple.__new__  # a named tuple from a tuple, at a third of the cost of i
 
 
 class Learner(ABC):
-    """A learner over a compiled state. Any method may be called from any number of threads.
+    """What all our learners share. Any method may be called from any number of threads.
 
-    A subclass says how its state starts (`_start`) and keeps each argument of its constructor as an attribute of the
-    same name. What it does in a round are functions of the state, declared beside the subclass and run by
-    `fliptron.kernels.loop`.
+    A learner is a compiled state with methods around it. Rounds of one learner wait for each other; no decision reuses
+    another's random number, and no bit is lost. `held` keeps all other threads out for as long as a block needs.
+
+    To write a learner of this kind, subclass this: `_start` returns the state before the first round, and the
+    constructor keeps each of its arguments as an attribute of the same name. What happens in a round is a function of
+    the state, declared beside the subclass and run by `fliptron.kernels.loop`. Any other object with `decide` and
+    `learn` can be simulated too; see `Learns`.
     """
 
     full_information: ClassVar[bool] = False
     """Whether `learn` takes the true label instead of a bit."""
 
     tables: ClassVar[int] = 0
-    """How many float64 numbers are kept for each class and feature beside its weight."""
+    """How many float64 numbers are kept per class and feature, besides the weight itself."""
     by_feature: bool = False
-    """Whether the K×d arrays of the state may be laid out by feature, labels side by side, for sparse examples: yes
-    where every step goes through `fliptron.kernels`, and no matrix is kept whose rows are as long as W's."""
+    """Whether the K×d arrays of the state may be laid out by feature, all labels of a feature side by side, which is
+    faster for sparse examples. True where every step goes through `fliptron.kernels` and no d×d matrix is kept."""
 
     def __init__(
         self,
@@ -111,7 +115,7 @@ class Learner(ABC):
 
     @property
     def gamma(self) -> float | dict[str, float]:
-        """The exploration as it is written down."""
+        """The exploration as a plain value: a number, or the fields of an `Exploration`."""
         return self.exploration.plain
 
     @property
@@ -131,7 +135,13 @@ class Learner(ABC):
         return int(self.turn[loop.DECIDED])
 
     def decide(self, x: Any) -> Decision:
-        """Choose a label for one example: a dense vector of d numbers, or one sparse row."""
+        """Choose a label for one example.
+
+        Parameters
+        ----------
+        x
+            A dense vector of d numbers, or one sparse row.
+        """
         steps = self._dense if type(x) is ndarray and x.dtype is self._dtype and x.ndim == 1 else None
         if steps is None:  # what is right already skips the gate
             x, steps = self._admit(x)
@@ -142,7 +152,17 @@ class Learner(ABC):
                 return _fill(Decision, steps[0](self.state, turn, self.key, self._row(x)))
 
     def learn(self, x: Any, decision: Decision, feedback: int) -> None:
-        """Learn from the bit that came back for `decision` on `x`, now or much later, in any order."""
+        """Learn from the bit that came back for a decision, at once or much later, in any order.
+
+        Parameters
+        ----------
+        x
+            The example that the decision was about.
+        decision
+            What `decide` returned, or the same three numbers from a log.
+        feedback
+            The bit, 0 or 1. For a learner with `full_information`, the true label.
+        """
         steps, row = self._dense if type(x) is ndarray and x.dtype is self._dtype and x.ndim == 1 else None, x
         if steps is None:
             row, steps = self._admit(x)
@@ -160,7 +180,15 @@ class Learner(ABC):
             self._refuse_round(decision, feedback, wrong)
 
     def warm_up(self, *, sparse: bool = False) -> float:
-        """Compile now what the first round would; the seconds it took (less than one if it was kept from before)."""
+        """Compile now what the first round would compile; returns the seconds it took.
+
+        Compiled code is kept on disk, so this takes less than a second where an earlier process has done it.
+
+        Parameters
+        ----------
+        sparse
+            Compile for sparse rows instead of dense vectors.
+        """
         began = time.perf_counter()
         nothing = np.zeros(0, self._dtype)
         x = SparseRow(nothing.astype(np.int32), nothing) if sparse else np.zeros(self.n_features, self._dtype)
@@ -168,7 +196,13 @@ class Learner(ABC):
         return time.perf_counter() - began
 
     def scores(self, X: Any) -> Array:
-        """What the learner believes of every label (n×K); the highest is the greedy one."""
+        """The score of every label for every row (n×K); the highest is the greedy label.
+
+        Parameters
+        ----------
+        X
+            n rows of d numbers, dense or sparse.
+        """
         matrix = as_matrix(X, self.n_features, self._dtype)
         out = np.empty((count_rows(matrix), self.n_classes), self._dtype)
         with self.held():
@@ -176,7 +210,13 @@ class Learner(ABC):
         return out
 
     def predict(self, X: Any) -> Array:
-        """The greedy label of every row; no exploration, no change of state."""
+        """The greedy label of every row. Nothing is explored, and nothing changes.
+
+        Parameters
+        ----------
+        X
+            n rows of d numbers, dense or sparse.
+        """
         return np.asarray(self.scores(X).argmax(axis=1))
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -187,7 +227,7 @@ class Learner(ABC):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read what `save` wrote; the learner goes on as if it had never stopped."""
+        """Read what `save` wrote. The learner goes on as if it had never stopped."""
         with files.opened(Path(path)) as saved:
             kind = saved.kind(cls)
             learner: Self
@@ -204,15 +244,15 @@ class Learner(ABC):
         return learner
 
     def room(self) -> int:
-        """How many rounds may be learnt in one go before `settle` is called."""
+        """How many rounds may be learnt before `settle` must be called."""
         return sys.maxsize
 
     def settle(self) -> None:  # noqa: B027  # meant to be empty
-        """Do what cannot be done within a round; `learn` calls it, and most learners have nothing to do."""
+        """Do what cannot be done within a round, such as estimating rates. Most learners have nothing to do here."""
 
     @contextmanager
     def held(self) -> Iterator[Self]:
-        """Hold the learner for a while: the rounds of other threads wait, and its state does not change."""
+        """A context in which this thread alone uses the learner: the rounds of other threads wait."""
         with self._lock:
             self.turn[loop.HELD] += 1.0
             try:
@@ -232,7 +272,10 @@ class Learner(ABC):
                 self.turn[loop.DECIDED] = turn[loop.DECIDED]
 
     def arrange(self, layout: Layout) -> None:
-        """Lay the K×d arrays out "by label", for dense examples, or "by feature", for sparse ones, before the first."""
+        """Lay out the K×d arrays for dense examples ("by label") or sparse ones ("by feature").
+
+        Does nothing once the first example has decided.
+        """
         with self.held():
             if self._layout is None and layout == "by feature" and self.by_feature:
                 shape = (self.n_classes, self.n_features)

@@ -187,38 +187,59 @@ Form = Literal["auto", "full", "diagonal"]
 
 
 class Fliptron(Learner):
-    """The default learner: told nothing, tuned nowhere, it learns weights and noise from the bits alone.
+    r"""The default learner: it learns weights and noise from the bits alone, and has nothing to tune.
 
-    The model is a softmax seen through the channel,
+    The model is a softmax seen through the channel, with a Gaussian belief about every label's weights:
 
-        P(f_ρ = 1 | x, ỹ) = ρ0 + β·q_ỹ(x),   q_r(x) ∝ exp(s_r),   s_r = w_r·x/‖x‖,   w_r ~ N(W_r, Σ_r).
+    .. math::
 
-    **Learning.** A bit moves every label's score, one at a time, by Bayes' rule: with m, v the mean and variance of
-    s_r and Z(m) the probability of the bit, averaged over the doubt in the scores (MacKay's formula),
+        P(f_\rho = 1 \mid x, \tilde{y}) &= \rho_0 + \beta\,q_{\tilde{y}}(x) \\
+        q_r(x) &= \frac{e^{s_r}}{\sum_j e^{s_j}}, \qquad s_r = w_r \cdot x / \lVert x \rVert \\
+        w_r &\sim \mathcal{N}(W_r, \Sigma_r)
 
-        g = ∂ log Z/∂m,  h = −∂² log Z/∂m²,     W_r ← W_r + g·Σ_r x,   Σ_r ← Σ_r − h·(Σ_r x)(Σ_r x)ᵀ.
+    **Learning.** Each bit moves every label's score by Bayes' rule, one label at a time. Let m and v be the mean and
+    variance of s_r, and Z(m) the probability of the bit, averaged over the doubt in the scores (MacKay's formula). Then
 
-    A softmax knows differences only, so the other labels' steps are scaled down to what the played one's gives. A bit
-    that surprises makes h negative and the doubt larger, so that no label is ever given up for good.
+    .. math::
 
-    **Choosing.** ỹ = argmax_r s_r + z·σ_r, with one z for all labels, uniform on [0, 2]: only labels that could be
-    best are tried. The labels' upper bounds are lines in z, so that the probability of ỹ is the length of an interval
-    and is known exactly. With a small probability γ_t any label is played, blindly.
+        g &= \frac{\partial \log Z}{\partial m}, \qquad h = -\frac{\partial^2 \log Z}{\partial m^2} \\
+        W_r &\leftarrow W_r + g\,\Sigma_r x \\
+        \Sigma_r &\leftarrow \Sigma_r - h\,(\Sigma_r x)(\Sigma_r x)^\top
 
-    **The noise.** Uniform and blind rounds tell ρ0 (a random label is right once in K), sure ones 1 − ρ1; as in
-    `Plateaus`, but round by round. `rates` are the estimates, `estimate()` gives their intervals.
+    Only differences of scores matter to a softmax. So the other labels' steps are scaled down until they add up to the
+    played label's own. A surprising bit makes h negative, and the doubt grows: no label is ever given up for good.
 
-    The length of x does not matter. K·d² ≤ 2²⁰ keeps a full Σ_r (O(K·d²) per round); beyond, its diagonal (O(K·d)).
+    **Choosing.** One random number z decides how optimistic to be about all labels:
+
+    .. math::
+
+        \tilde{y} = \arg\max_r \; s_r + z\,\sigma_r, \qquad z \text{ uniform on } [0, 2]
+
+    where σ_r is the standard deviation of s_r. Only labels that may be best are tried. Each label's value is a line in
+    z, so a label wins on an interval, and the length of that interval is its exact probability. Besides, with a small
+    probability γ_t, any label is played: a *blind* round.
+
+    **The noise.** A random label is right once in K rounds, so the bits of blind and of uniform rounds give ρ0. The
+    bits of rounds in which the learner is sure give 1 − ρ1. `Plateaus` works the same way; here the counts are kept
+    round by round. `rates` are the estimates, and `estimate()` adds intervals.
+
+    The length of x does not matter. Up to K·d² = 2²⁰ every label keeps a full Σ_r, in O(K·d²) per round; beyond, only
+    its diagonal, in O(K·d).
 
     Parameters
     ----------
-    n_classes, n_features : K ≥ 2 labels, d ≥ 1 features.
-    gamma : blind exploration, 0.15/√t unless given, or 0.15/√half_life. More of it tells ρ0 better, less costs fewer
-        mistakes.
-    form : "full", "diagonal" or "auto".
-    half_life : rounds after which what was learnt counts half; it also makes a jump in the data restart the weights.
-        None: nothing is forgotten.
-    seed : of the exploration.
+    n_classes, n_features
+        K ≥ 2 labels, d ≥ 1 features.
+    gamma
+        Blind exploration in [0, 1], a number or an `Exploration`. None means 0.15/√t, or 0.15/√half_life where a
+        half-life is given. More of it estimates ρ0 better; less of it makes fewer mistakes.
+    form
+        Which part of Σ_r is kept: "full", "diagonal", or "auto", which decides by the size K·d².
+    half_life
+        Rounds, from 1,000 to 10¹⁵, after which what was learnt counts half. With a half-life a jump in the data also
+        restarts the weights. None: nothing is forgotten.
+    seed
+        Of the exploration.
 
     Examples
     --------

@@ -45,23 +45,39 @@ Variant = Literal["PA", "PA-I", "PA-II"]
 
 
 class BPA(Learner):
-    """Bandit Passive-Aggressive, ε-greedy.
+    r"""Bandit Passive-Aggressive, ε-greedy: the smallest step that would have made the bit right.
 
-    With z = w_ỹ·x and the bit f,
+    With z = w_ỹ·x, the bit f and a margin m,
 
-        loss = [m − z]₊ if f = 1, [1 + z]₊ if f = 0
-        w_ỹ ← w_ỹ + (2f − 1)·τ·x,   τ = loss/‖x‖²
+    .. math::
 
-    and the usual softer steps: PA-I τ = min(C, loss/‖x‖²), PA-II τ = loss/(‖x‖² + 1/(2C)).
+        \ell &= \max(0,\, m - z) \text{ if } f = 1, \quad \max(0,\, 1 + z) \text{ if } f = 0 \\
+        w_{\tilde{y}} &\leftarrow w_{\tilde{y}} + (2f - 1)\,\tau\,x
+
+    where the step τ is that of one of three variants:
+
+    .. math::
+
+        \text{PA:} \quad \tau &= \ell / \lVert x \rVert^2 \\
+        \text{PA-I:} \quad \tau &= \min(C,\, \ell / \lVert x \rVert^2) \\
+        \text{PA-II:} \quad \tau &= \ell / (\lVert x \rVert^2 + 1/(2C))
 
     Parameters
     ----------
-    n_classes, n_features : K ≥ 2 labels, d ≥ 1 features.
-    gamma : exploration in [0, 1], a number or an `Exploration`.
-    correct_margin : m from 0 to 10⁹. 1 in the paper, 0 in Zhong's own code.
-    variant, aggressiveness : "PA", "PA-I" or "PA-II"; C from 10⁻⁹ to 10⁹ for the last two.
-    dtype : precision of the weights, "float64" or "float32".
-    seed : of the exploration.
+    n_classes, n_features
+        K ≥ 2 labels, d ≥ 1 features.
+    gamma
+        Exploration in [0, 1], a number or an `Exploration`.
+    correct_margin
+        m, from 0 to 10⁹: 1 in the paper, 0 in Zhong's own code.
+    variant
+        "PA", "PA-I" or "PA-II".
+    aggressiveness
+        C, from 10⁻⁹ to 10⁹, for PA-I and PA-II.
+    dtype
+        Precision of the weights, "float64" or "float32".
+    seed
+        Of the exploration.
 
     Examples
     --------

@@ -26,17 +26,23 @@ def perceptron(state: PerceptronState, x: Row, label: int, greedy: int, probabil
 
 
 class Perceptron(Learner):
-    """Multiclass Perceptron with full information: the floor for every learner that sees bits.
+    r"""Multiclass Perceptron with full information: the simplest learner, when every true label is told.
 
-    It plays ŷ = argmax_r w_r·x and is told the true label y; `learn` takes that label as feedback:
+    It plays ŷ = argmax_r w_r·x and is told the true label y; `learn` takes that label as feedback. If ŷ ≠ y,
 
-        if ŷ ≠ y:   w_y ← w_y + x,   w_ŷ ← w_ŷ − x
+    .. math::
+
+        w_y &\leftarrow w_y + x \\
+        w_{\hat{y}} &\leftarrow w_{\hat{y}} - x
 
     Parameters
     ----------
-    n_classes, n_features : K ≥ 2 labels, d ≥ 1 features.
-    dtype : precision of the weights, "float64" or "float32".
-    seed : kept for symmetry; nothing here is random.
+    n_classes, n_features
+        K ≥ 2 labels, d ≥ 1 features.
+    dtype
+        Precision of the weights, "float64" or "float32".
+    seed
+        Taken so that all learners are built alike; nothing here is random.
 
     Examples
     --------

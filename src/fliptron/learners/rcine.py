@@ -63,27 +63,35 @@ def rcine(state: RcineState, x: Row, label: int, greedy: int, probability: float
 
 
 class RCINE(Learner):
-    """RCNBF with Implicit Noise Estimation: it starts with rates (0, 0) and learns them as it goes.
+    """RCNBF with Implicit Noise Estimation: it starts with rates (0, 0) and estimates them as it plays.
 
-    Every N_s rounds an estimator reads the rounds so far and its rates take the place of the old ones. An
-    estimate that cannot be trusted (not identified, or β̂ below `beta_floor`) leaves the last good one. With
-    `estimator="nrest"`, `refresh=50_000` and `pooled=False` this is the paper's Algorithm 2; the default is ours.
-    Neither has a guarantee: Theorem 1 needs the true rates.
+    Every N_s rounds an estimator reads the rounds so far, and RCNBF's update goes on with the rates it finds. An
+    estimate that cannot be trusted (not identified, or β̂ below `beta_floor`) is not used, and the last good one stays.
+    With ``estimator="nrest"``, ``refresh=50_000`` and ``pooled=False`` this is the paper's Algorithm 2; the default,
+    plateaus, is ours. Neither has a guarantee: Theorem 1 needs the true rates.
 
     Parameters
     ----------
-    n_classes, n_features : K ≥ 2 labels, d ≥ 1 features.
-    gamma : exploration in (0, 1], a number or an `Exploration`.
-    estimator : "plateaus"; "nrest", or "nrest:iris" for the paper's network for a data set; or any
-        `RateEstimator` of your own (which `save` cannot write).
-    refresh : N_s ≥ 256, the rounds between two estimates.
-    pooled : whether the estimator keeps what it learnt from earlier windows, or is cleared as published.
-    beta_floor : the least β̂ that is believed.
-    seed : of the exploration, and of NREst.
+    n_classes, n_features
+        K ≥ 2 labels, d ≥ 1 features.
+    gamma
+        Exploration in (0, 1], a number or an `Exploration`.
+    estimator
+        "plateaus"; "nrest", or "nrest:iris" for the paper's network for a data set; or any `RateEstimator` of your own
+        (which `save` cannot write).
+    refresh
+        N_s ≥ 256, the rounds between two estimates.
+    pooled
+        True: the estimator keeps what it learnt from earlier windows. False: it is cleared, as in the paper.
+    beta_floor
+        The least β̂, from 0 to 1, that is believed.
+    seed
+        Of the exploration, and of NREst.
 
     Attributes
     ----------
-    estimates : (rounds learnt from, `Estimate`) of every refresh since it was made or loaded.
+    estimates
+        One pair (rounds learnt from, `Estimate`) per refresh since the learner was made or loaded.
 
     Examples
     --------
@@ -154,12 +162,12 @@ class RCINE(Learner):
 
     @property
     def rates(self) -> Rates:
-        """The rates it goes by now."""
+        """The rates that its updates use now."""
         with self.held():
             return Rates(*map(float, self.state.rates))
 
     def learn(self, x: Any, decision: Decision, feedback: int) -> None:
-        """Learn from one bit, and every N_s of them estimate the rates anew."""
+        """Learn from one bit; after every N_s bits, estimate the rates again."""
         super().learn(x, decision, feedback)
         self.settle()
 

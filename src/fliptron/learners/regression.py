@@ -46,22 +46,32 @@ def ridge(state: RidgeState, x: Row, label: int, greedy: int, probability: float
 
 
 class RidgeRegression(Learner):
-    """One ridge regression of the noisy bit for each label, ε-greedy (also known as LinGreedy).
+    r"""One ridge regression of the noisy bit per label, ε-greedy (also known as LinGreedy).
 
-    E[f_ρ | x, l] = ρ0 + β·P(y = l | x) is increasing in P(y = l | x): the best label under the noise is
-    the best label, and no 1/P(ỹ) inflates the variance. For the played label only,
+    The mean bit of a label, ρ0 + β·P(y = l | x), rises with the chance P(y = l | x) that the label is right. So the
+    label with the highest mean bit is the best label, noise or not, and no division by P(ỹ) inflates the variance. With
+    A_l = λI and b_l = 0 at the start, the played label's regression takes in the bit:
 
-        A_ỹ ← A_ỹ + xxᵀ,   b_ỹ ← b_ỹ + f_ρ·x,   w_ỹ = A_ỹ⁻¹ b_ỹ        (A = λI, b = 0 at the start)
+    .. math::
 
-    kept as factors by Bierman's update: O(d²) per round, and right to many digits also for raw features such as
-    timestamps. Unlike RCNBF's, its guarantee does not cover an adversary who orders the examples.
+        A_{\tilde{y}} &\leftarrow A_{\tilde{y}} + x x^\top \\
+        b_{\tilde{y}} &\leftarrow b_{\tilde{y}} + f_\rho\,x \\
+        w_{\tilde{y}} &= A_{\tilde{y}}^{-1} b_{\tilde{y}}
+
+    A⁻¹ is kept as triangular factors and updated by Bierman's method, in O(d²) per round. No subtraction can make a
+    variance negative, so the weights keep many correct digits even for raw features such as timestamps. RCNBF's
+    guarantee covers an adversary who orders the examples; this learner's does not.
 
     Parameters
     ----------
-    n_classes, n_features : K ≥ 2 labels, d ≥ 1 features.
-    gamma : exploration in [0, 1], a number or an `Exploration`.
-    regularization : λ, from 10⁻³⁰ to 10³⁰.
-    seed : of the exploration.
+    n_classes, n_features
+        K ≥ 2 labels, d ≥ 1 features.
+    gamma
+        Exploration in [0, 1], a number or an `Exploration`.
+    regularization
+        λ, from 10⁻³⁰ to 10³⁰.
+    seed
+        Of the exploration.
 
     Examples
     --------
@@ -136,20 +146,26 @@ def confidit(state: ConfiditState, x: Row, label: int, greedy: int, probability:
 
 
 class Confidit(RidgeRegression):
-    """Ridge regression of the bit as ±1 with an upper confidence bound, and no chance in the choice.
+    r"""Ridge regression of the bit as ±1 with an upper confidence bound; its choice is not random.
 
-        ỹ = argmax_r w_r·x + α·√(xᵀ A_r⁻¹ x)
+    .. math::
 
-    This is the form its authors ran in their experiments, one constant α for the confidence; the
-    projection of w onto −1 ≤ w·x ≤ 1, which their analysis needs, is left out. Every decision has
-    probability 1, so its log cannot be used to value another policy.
+        \tilde{y} = \arg\max_r \; w_r \cdot x + \alpha \sqrt{x^\top A_r^{-1} x}
+
+    This is the form its authors ran in their experiments, with one constant α for the confidence; the projection of w
+    onto −1 ≤ w·x ≤ 1, which their analysis needs, is left out. A⁻¹ is kept as in `RidgeRegression`. Every decision has
+    probability 1, so its log cannot be used to estimate the accuracy of another policy.
 
     Parameters
     ----------
-    n_classes, n_features : K ≥ 2 labels, d ≥ 1 features.
-    alpha : weight of the confidence, from 0 to 10³⁰. Too small for the noise, it can lock onto wrong labels.
-    regularization : λ, from 10⁻³⁰ to 10³⁰.
-    seed : kept for symmetry; nothing here is random.
+    n_classes, n_features
+        K ≥ 2 labels, d ≥ 1 features.
+    alpha
+        Weight of the confidence, from 0 to 10³⁰. If it is too small for the noise, wrong labels may be played for ever.
+    regularization
+        λ, from 10⁻³⁰ to 10³⁰.
+    seed
+        Taken so that all learners are built alike; nothing here is random.
 
     Examples
     --------
@@ -196,19 +212,29 @@ def gradient(state: GradientState, x: Row, label: int, greedy: int, probability:
 
 
 class LeastMeanSquares(Learner):
-    """The first-order cousin of `RidgeRegression`: AdaGrad steps on the squared error, O(d) per round.
+    r"""The first-order cousin of `RidgeRegression`: AdaGrad steps on the squared error, O(d) per round.
 
-    For the played label only, with g = (w_ỹ·x − f_ρ)·x and per weight,
+    Only the played label's weights move, each by a step of its own; squares, roots and quotients are taken weight by
+    weight:
 
-        G ← G + g²,   w ← w − η·g/√G
+    .. math::
+
+        g &= (w_{\tilde{y}} \cdot x - f_\rho)\,x \\
+        G_{\tilde{y}} &\leftarrow G_{\tilde{y}} + g^2 \\
+        w_{\tilde{y}} &\leftarrow w_{\tilde{y}} - \eta\,g / \sqrt{G_{\tilde{y}}}
 
     Parameters
     ----------
-    n_classes, n_features : K ≥ 2 labels, d ≥ 1 features.
-    gamma : exploration in [0, 1], a number or an `Exploration`.
-    step : η, from 10⁻³⁰ to 10⁹.
-    dtype : precision of the weights, "float64" or "float32".
-    seed : of the exploration.
+    n_classes, n_features
+        K ≥ 2 labels, d ≥ 1 features.
+    gamma
+        Exploration in [0, 1], a number or an `Exploration`.
+    step
+        η, from 10⁻³⁰ to 10⁹.
+    dtype
+        Precision of the weights, "float64" or "float32".
+    seed
+        Of the exploration.
 
     Examples
     --------

@@ -94,23 +94,40 @@ Form = Literal["diagonal", "full"]
 
 
 class SOBA(Learner):
-    """Second Order Banditron Algorithm: learns only from bits that say "right".
+    r"""Second Order Banditron Algorithm: learns only from bits that say "right".
 
-    Over Kd weights, A = a·I, θ = 0, S = 0. When the bit is 1, with ȳ = argmax_{i≠ỹ} w_i·x:
+    Over all Kd weights, A = a·I, θ = 0 and S = 0 at the start. When the bit is 1, let ȳ be the label with the highest
+    score among the others, and
 
-        g = (e_ȳ − e_ỹ)⊗x / P(ỹ),   z = √P(ỹ)·g
-        m = (⟨W,z⟩² + 2⟨W,g⟩) / (1 + zᵀA⁻¹z)
-        if S + m ≥ 0:   S ← S + m,   A ← A + zzᵀ,   θ ← θ − g,   W ← A⁻¹θ
+    .. math::
+
+        g &= (e_{\bar{y}} - e_{\tilde{y}}) \otimes x \,/\, P(\tilde{y}) \\
+        z &= \sqrt{P(\tilde{y})}\;g \\
+        m &= \frac{\langle W, z \rangle^2 + 2 \langle W, g \rangle}{1 + z^\top A^{-1} z}
+
+    If S + m ≥ 0,
+
+    .. math::
+
+        S &\leftarrow S + m \\
+        A &\leftarrow A + z z^\top \\
+        \theta &\leftarrow \theta - g \\
+        W &\leftarrow A^{-1} \theta
 
     The diagonal form keeps only the diagonal of A: O(d) per round instead of O(K²d²).
 
     Parameters
     ----------
-    n_classes, n_features : K ≥ 2 labels, d ≥ 1 features.
-    gamma : exploration in [0, 1], a number or an `Exploration`.
-    regularization : a, from 10⁻³⁰ to 10³⁰.
-    form : "diagonal" (default) or "full", the whole matrix.
-    seed : of the exploration.
+    n_classes, n_features
+        K ≥ 2 labels, d ≥ 1 features.
+    gamma
+        Exploration in [0, 1], a number or an `Exploration`.
+    regularization
+        The number a on the diagonal of A at the start, from 10⁻³⁰ to 10³⁰.
+    form
+        "diagonal" keeps the diagonal of A, "full" the whole matrix.
+    seed
+        Of the exploration.
 
     Examples
     --------

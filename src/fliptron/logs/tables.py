@@ -19,7 +19,15 @@ _FORMATS = {".csv": "csv", ".parquet": "parquet"}
 
 
 def read_log(path: str | os.PathLike[str]) -> Rounds:
-    """Read a log with columns label, greedy, probability and bit, and margin or x0, x1, …; others are ignored."""
+    """Read a log of rounds.
+
+    Parameters
+    ----------
+    path
+        A ``.csv`` or ``.parquet`` file, one row per round in the order they were played, with columns `label`,
+        `greedy`, `probability` and `bit`, and either `margin` or the examples as `x0`, `x1`, … Other columns are
+        ignored.
+    """
     duckdb = _duckdb()
     path = Path(path)
     kind = _format(path)
@@ -51,7 +59,15 @@ def read_log(path: str | os.PathLike[str]) -> Rounds:
 
 
 def write_log(path: str | os.PathLike[str], rounds: Rounds) -> None:
-    """Write rounds, whole or not at all; the true labels are not among them. Examples become columns x0, x1, …"""
+    """Write a log of rounds, whole or not at all. The true labels are not in it.
+
+    Parameters
+    ----------
+    path
+        A ``.csv`` or ``.parquet`` file.
+    rounds
+        Such as `trace.log`. Examples become columns `x0`, `x1`, …
+    """
     duckdb = _duckdb()
     path = Path(path)
     kind = _format(path)

@@ -21,20 +21,22 @@ BETA_FLOOR = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Flip rates read off bandit data.
-
-    `intervals` has 95 % intervals for "rho0", "rho1", "beta" and, where the log allows, "accuracy" (of the
-    policy that made the log, exploration included) and "greedy_accuracy" (of its best guesses).
-    """
+    """What is known of the flip rates: a value, intervals, a verdict, and the true accuracy that follows."""
 
     rates: Rates
+    """The estimated flip rates."""
     verdict: Verdict
+    """One of "identified", "weakly identified" and "not identified"."""
     reason: str
-    """The verdict in a sentence."""
+    """Why, in a sentence."""
     intervals: Mapping[str, Interval] = field(default_factory=dict)
+    """95 % intervals of "rho0", "rho1" and "beta" and, where the log allows, of "accuracy" and "greedy_accuracy"."""
     accuracy: float | None = None
+    """The true accuracy of the labels that were played, exploration included."""
     greedy_accuracy: float | None = None
+    """The true accuracy of the greedy labels."""
     details: Mapping[str, Any] = field(default_factory=dict)
+    """What else the estimator counted."""
 
     @property
     def beta(self) -> float:
@@ -42,10 +44,16 @@ class Estimate:
         return self.rates.beta
 
     def true_accuracy(self, mean_bit: float, variance: float = 0.0) -> tuple[float, Interval]:
-        """The accuracy behind a mean bit, (mean − ρ0)/β, with a 95 % interval that carries the doubt in the rates.
+        """The accuracy behind a mean bit, (mean − ρ0)/β, and a 95 % interval that includes the doubt in the rates.
 
-        `variance` is that of the mean bit: mean·(1 − mean)/n for n rounds. Without intervals for the rates (NREst has
-        none) nothing is known but that it lies between 0 and 1.
+        Where the rates have no intervals (NREst gives none), the interval is from 0 to 1.
+
+        Parameters
+        ----------
+        mean_bit
+            From 0 to 1.
+        variance
+            Of the mean bit, at least 0: mean·(1 − mean)/n for n rounds.
         """
         mean_bit, variance = real("mean_bit", mean_bit, 0.0, 1.0), real("variance", variance, 0.0)
         if self.verdict == "not identified":
@@ -62,11 +70,17 @@ class Estimate:
         return value, (float(low), float(high))
 
     def policy_accuracy(self, rounds: Rounds, would_play: Any) -> tuple[float, Interval]:
-        """The true accuracy of another policy, from rounds this one played.
+        """The true accuracy of another policy, with a 95 % interval, from rounds that this one played.
 
-        `would_play` is the other policy's label for each round (whole numbers), or the probability, between 0 and 1,
-        with which it would have played the label that was played. Rounds are weighted by the ratio of the two
-        policies' probabilities.
+        Each round is weighted by the ratio of the two policies' probabilities.
+
+        Parameters
+        ----------
+        rounds
+            The rounds of the log.
+        would_play
+            The other policy's label for each round (whole numbers), or the probability, from 0 to 1, with which it
+            would have played the label that was played.
         """
         choice = np.asarray(would_play)
         if choice.shape != rounds.bit.shape:
@@ -84,10 +98,10 @@ class Estimate:
 
 
 class RateEstimator(Protocol):
-    """What RCINE asks of an estimator."""
+    """What `RCINE` asks of an estimator, ours or yours."""
 
     needs_rows: bool
-    """Whether rounds must carry X."""
+    """Whether the rounds it takes in must have X."""
 
     def absorb(self, rounds: Rounds) -> None:
         """Take in a window of rounds."""

@@ -1,26 +1,33 @@
-"""Rates for free: the mean bit of exploration, and the plateau it reaches where the learner is sure.
+r"""Flip rates by counting: the mean bit of exploration, and the plateau it reaches where the learner is sure.
 
-On uniform exploration the played label is right with probability 1/K, whatever the data, so the mean bit is
+A label that is drawn uniformly is right with probability 1/K, whatever the data. So the mean bit m of uniform
+exploration is known exactly, without any learner. Where a learner is sure of a label before it sees the bit, that label
+is right; the mean bit s of such rounds is a plateau:
 
-    m = ρ0 + β/K.                                                               (exact; no learner needed)
+.. math::
 
-Where a learner is sure of a label before it sees the bit, that label is right and the mean bit is
+    m &= \rho_0 + \beta / K \\
+    s &= 1 - \rho_1
 
-    s = 1 − ρ1.                                                      (a plateau: one anchor, not two as in NREst)
+These are two equations for two unknowns. With a and b the mean bits of greedy and of other labels,
+m = a/K + b(K−1)/K, and
 
-Two equations, two unknowns. With a and b the mean bits of greedy and of other labels, m = a/K + b(K−1)/K and
+.. math::
 
-    ρ1 = 1 − s,   ρ0 = b − (s − a)/(K − 1),   β = s − ρ0.
+    \rho_1 &= 1 - s \\
+    \rho_0 &= b - \frac{s - a}{K - 1} \\
+    \beta &= s - \rho_0
 
-a and b are pooled over all rounds, weighted by 1/P where the probabilities vary. s comes from the rounds of
-largest margin: nested shares of each window, the widest that is not below a narrower one by more than chance
-allows (Lepski's rule), in the later half of the rounds, when the learner knows most. If even the surest rounds
-are sometimes wrong, s falls short of 1 − ρ1: the noise is then over-stated, which harms RCNBF least.
+a and b are pooled over all rounds, weighted by 1/P where the probabilities vary. s comes from the rounds of largest
+margin, in the later half of the rounds, when the learner knows most. Nested shares of each window are compared, and the
+widest is taken whose mean no narrower one exceeds by more than chance allows (Lepski's rule). If even the surest rounds
+are sometimes wrong, s is below 1 − ρ1 and the noise is over-stated, which is the error that harms RCNBF least.
 
-No data can tell a channel's ρ1 from labels that are random even where the learner is surest; what the data can tell
-is whether s is level, in margin and in time. Where it still rises, or where little is known, the verdict says so and
-the intervals reach as far as m alone allows: β ≤ min{K·m, (1 − m)·K/(K − 1)}. Even where it is level, the interval of s
-reaches higher than lower: to the top of the narrower shares' own intervals, and by what a smooth curve would still add.
+Labels that are random even where the learner is surest look like a larger ρ1, and no data can tell the two apart. What
+the data can tell is whether s is level, in margin and in time. Where it still rises, or where little is known, the
+verdict says so, and the intervals reach as far as m alone allows: β ≤ min{K·m, (1 − m)·K/(K − 1)}. Even where it is
+level, the interval of s reaches further up than down: to the top of the narrower shares' own intervals, and by what a
+smooth curve would still add.
 """
 
 from __future__ import annotations
@@ -59,13 +66,25 @@ _SLOPE = 0.01  # what the curve may still rise before the plateau is not called 
 
 
 class Plateaus:
-    """Streaming estimate of the flip rates: constant memory, constant time per round, no training.
+    r"""Estimates the flip rates while rounds come in: constant memory, constant time per round, no training.
+
+    Let s be the mean bit of the rounds in which the learner is surest, and a and b the mean bits of greedy and of other
+    labels. Then
+
+    .. math::
+
+        \rho_1 &= 1 - s \\
+        \rho_0 &= b - \frac{s - a}{K - 1} \\
+        \beta &= s - \rho_0
 
     Parameters
     ----------
-    n_classes : K ≥ 2.
-    window : rounds over which margins are ranked; their order within a window does not matter.
-    half_life : after how many rounds a bit counts half, for a channel that drifts; None never forgets.
+    n_classes
+        K ≥ 2.
+    window
+        Rounds over which margins are ranked, at least 100; their order within a window does not matter.
+    half_life
+        Rounds, at least `window`, after which a bit counts half, for noise that drifts. None: nothing is forgotten.
 
     Examples
     --------
@@ -98,7 +117,15 @@ class Plateaus:
         self._waiting = 0
 
     def observe(self, rounds: Rounds | None = None, **columns: Any) -> None:
-        """Take in rounds with margins, in the order they were played: a table, or its columns as numbers or arrays."""
+        """Take in rounds with margins, in the order they were played.
+
+        Parameters
+        ----------
+        rounds
+            A table of rounds, such as `trace.log`.
+        columns
+            Its columns by name, as numbers or arrays, where no table is given.
+        """
         given = columns if rounds is None else rounds.columns()
         part = Rounds.of(n_classes=self.n_classes, **{name: given[name] for name in given if name not in ("row", "X")})
         if part.margin is None:
@@ -113,7 +140,7 @@ class Plateaus:
             self._pending, self._waiting = [waiting.part(full, len(waiting))], self._waiting - full
 
     def absorb(self, rounds: Rounds) -> None:
-        """Take in one window, its rounds in any order."""
+        """Take in one window of rounds, in any order."""
         n = len(rounds)
         if n == 0 or rounds.margin is None:
             return

@@ -1,13 +1,11 @@
 """NREst as published: a network learns p(bit | x, label), and its surest rows give the rates.
 
-The network sees (x, ỹ) and predicts the bit through a softmax of two outputs. A "perfect example" for an
-outcome is the row whose predicted probability is the highest below a percentile; reading the other output there
-gives a rate:
+The network sees (x, ỹ) and predicts the bit through a softmax of two outputs. The "perfect example" of a bit is the row
+whose predicted probability of that bit is the highest below a percentile. The probability of the other bit there is a
+rate: ρ̂0 = q(bit 1) at the perfect example of bit 0, and ρ̂1 = q(bit 0) at the perfect example of bit 1.
 
-    ρ̂0 = q(bit 1) at the perfect example of bit 0,   ρ̂1 = q(bit 0) at the perfect example of bit 1.
-
-Where the text and the authors' code differ there is a switch, and the default follows the code that made the
-tables, except for the label, which the text's network can read and the code's integer cannot express:
+Where the text and the authors' code differ there is a switch. The default follows the code, which made the tables, with
+one exception: the label enters one-hot, as in the text, since a network can hardly read the code's integer.
 
     label       "one-hot" (text) or "integer" (code)
     examples    "visited": rows as played (code); "counterfactual": a perfect x for each class, tried with
@@ -15,9 +13,10 @@ tables, except for the label, which the text's network can read and the code's i
     percentile  89, and 94 for SynSep (text and code)
     epochs      70, and 20 for USPS in the code
 
-It breaks, even with a perfect network, when fewer than 11 % or more than 89 % of the rows are truly wrong: the
-percentile then lands on the other side. A good classifier is exactly that case. "counterfactual" breaks where a class
-has fewer than 11 % of the rows, as each of ten balanced classes has: its perfect example is then of another class.
+Even a perfect network gives wrong rates when fewer than 11 % or more than 89 % of the rows are truly wrong: the
+percentile then lands among rows of the other kind. A good classifier is exactly that case. "counterfactual" fails where
+a class has fewer than 11 % of the rows, as each of ten balanced classes has: its perfect example then belongs to
+another class.
 """
 
 from __future__ import annotations
@@ -57,17 +56,39 @@ NETWORKS: dict[str, dict[str, Any]] = {
 class NREst:
     """The paper's noise-rate estimator, trained on one window of rounds. Needs PyTorch.
 
+    A network learns the probability q of the bit from example and label. The "perfect example" of a bit is the row
+    whose probability of that bit is the highest below a percentile. ρ̂0 is q(bit 1) at the perfect example of bit 0,
+    and ρ̂1 is q(bit 0) at the perfect example of bit 1. 90 % of the rows are used; a tenth of these only chooses the
+    epoch of least loss.
+
     Parameters
     ----------
-    n_classes : K ≥ 2.
-    hidden, dropout : layers of rectified units, each followed by dropout; `NETWORKS` has the paper's.
-    label, examples, percentile, epochs : see the module's docstring.
-    batch, learning_rate, epsilon : of Adagrad.
-    unit_norm : scale rows to length 1 before they enter the network, as the code does.
-    seed : of splits, initial weights, batches and dropout.
-    progress : told of each epoch; a true answer stops early, and the best epoch so far is used.
-
-    Training is 90 % of the rows, a tenth of which only chooses the epoch of least loss.
+    n_classes
+        K ≥ 2.
+    hidden
+        Sizes of the layers of rectified units, each at least 1. `NREst.for_dataset` has the paper's.
+    dropout
+        The share of units dropped after each layer, from 0 to 0.99.
+    label
+        How the label enters the network: "one-hot", as in the paper's text, or "integer", as in its code.
+    examples
+        "visited" looks for perfect examples among the rounds as they were played, as the code does. "counterfactual"
+        looks for one example per class, tried with every label, as the text says.
+    percentile
+        From 50 to 100. In the paper 89, and 94 for SynSep.
+    epochs
+        At least 1. In the paper 70; its code has 20 for USPS.
+    batch
+        Rows per step of Adagrad, at least 1.
+    learning_rate, epsilon
+        Of Adagrad, above 0.
+    unit_norm
+        Scale rows to length 1 before they enter the network, as the code does.
+    seed
+        Of splits, initial weights, batches and dropout.
+    progress
+        Called after each epoch with epoch, epochs and validation loss. If it returns something true, training stops,
+        and the best epoch so far is used.
 
     References
     ----------
@@ -111,13 +132,23 @@ class NREst:
 
     @classmethod
     def for_dataset(cls, name: str, *, n_classes: int, **changes: Any) -> NREst:
-        """The paper's network for a data set, with changes."""
+        """The paper's network for a data set.
+
+        Parameters
+        ----------
+        name
+            A data set of the paper, such as "iris".
+        n_classes
+            K ≥ 2.
+        changes
+            Other parameters of `NREst`, which replace the paper's.
+        """
         if name not in NETWORKS:
             raise InputError(f"the paper has no network for {name!r}; one of {', '.join(NETWORKS)} is expected")
         return cls(n_classes=n_classes, **(NETWORKS[name] | changes))
 
     def absorb(self, rounds: Rounds) -> None:
-        """Keep a window; the next replaces it (S is cleared, as published)."""
+        """Keep a window of rounds with X; the next one replaces it, as in the paper."""
         self._window = rounds
 
     def clear(self) -> None:
@@ -194,7 +225,7 @@ class Network:
     """Layers of rectified units with dropout and a softmax, trained by Adagrad.
 
     All weights lie in one vector, and so do all gradients: the optimiser is three operations, and the backward
-    pass, written out, is one product a layer. The result is that of a loop with autograd; the time is not.
+    pass, written out, is one product per layer. The result is that of a loop with autograd, in less time.
     """
 
     def __init__(self, sizes: list[int], dropout: float, random: np.random.Generator) -> None:
