@@ -134,7 +134,7 @@ class TestPlateaus:
         found = plateaus(columns, half_life=20_000)
         fade = 0.5 ** (5000 / 20_000)
         explored = np.mean(columns["label"] != columns["greedy"])
-        assert found.details["explored"] == pytest.approx(explored * 5000 * (1 + fade) / (1 - fade), rel=0.1)
+        assert found.details["not_greedy"] == pytest.approx(explored * 5000 * (1 + fade) / (1 - fade), rel=0.1)
         assert found.details["rounds"] == 400_000
 
     def test_a_short_tail_changes_no_verdict(self) -> None:

@@ -45,5 +45,6 @@ def estimate(*, log: str, classes: int | None, window: int, half_life: float | N
         return
     show_estimate(found)
     click.echo(f"\nVerdict: {found.verdict}. {found.reason[0].upper()}{found.reason[1:]}.")
-    click.echo(f"{found.details['rounds']:,} rounds, {found.details['explored']:,.0f} of them explored.")
+    rounds, others = found.details["rounds"], found.details["not_greedy"]
+    click.echo(f"{rounds:,} rounds; those that played another label than the greedy one are worth {others:,.0f}.")
     click.echo(f"Picture: {picture}")

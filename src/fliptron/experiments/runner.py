@@ -96,7 +96,10 @@ def play(
                 for future in ready:
                     batch = waiting.pop(future)
                     try:
-                        runs = future.result()
+                        runs = [
+                            run if run.id == spec.id else about(spec, failure="its worker has other code or data")
+                            for run, spec in zip(future.result(), batch, strict=True)
+                        ]
                     except Exception as error:  # a worker was lost for good, or could not read its message
                         runs = [about(spec, failure=f"{type(error).__name__}: {error}") for spec in batch]
                     results.append(runs)

@@ -187,7 +187,7 @@ class Plateaus:
         sure = nested[chosen]
         details = {
             "rounds": int(self.rounds[0]),
-            "explored": other.rounds,
+            "not_greedy": other.rounds,
             "confident": sure.rounds,
             "confident_share": SHARES[chosen],
             "mean_bit": played.value,
