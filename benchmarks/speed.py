@@ -1,24 +1,21 @@
-"""Speed, beside peers and beside the hardware, in one run.
+"""How fast is a round, beside peers and beside the hardware, in one run?
 
     make bench        # five minutes; writes benchmarks/results/speed.md, .json and two pictures in docs/images
 
-Contenders take turns and each keeps its best CPU time of several, since a shared machine adds time and never takes any
-away: read the ratios, not the times. The spread is the median turn over the best one.
+How time is taken is said in `timing.py`. The spread is the median turn over the best one.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numba
 import numpy as np
@@ -31,44 +28,38 @@ from fliptron import RCNBF, SOBA, Confidit, Dataset, Fliptron, Learner, RidgeReg
 from fliptron.kernels import loop
 from fliptron.kernels.rows import followed
 from fliptron.kernels.vectors import argmax, scores_of
-from workloads import Workload, workload
+from fliptron.learners.base import layout_for
+from hardware import ceilings, machine, roofline
+from tabular import save, table
+from timing import Turn, best, turns
+from workloads import FORMS, Workload, workload
 
 GAMMA, RATES = peers.GAMMA, peers.RATES
 RESULTS, IMAGES = Path("benchmarks/results"), Path("docs/images")
-Turn = tuple[Callable[[int], object], int]
-
-# --- measuring -------------------------------------------------------------------------------------------
-
-
-def turns(contenders: dict[Any, Turn], repeats: int, clock: Callable[[], float] = time.process_time) -> dict[Any, list]:
-    """Nanoseconds a round of every turn of every contender, taking turns."""
-    found: dict[Any, list[float]] = {name: [] for name in contenders}
-    for play, rounds in contenders.values():
-        play(min(rounds, 100))  # compiles
-        play(rounds)
-    for _ in range(repeats):
-        for name, (play, rounds) in contenders.items():
-            began = clock()
-            play(rounds)
-            found[name].append((clock() - began) / rounds * 1e9)
-    return found
-
-
-def best(contenders: dict[str, Turn], repeats: int) -> dict[str, float]:
-    return {name: min(times) for name, times in turns(contenders, repeats).items()}
+CSR = "ours, float64, handed over as CSR"
+ROUNDS = {"A": 200_000, "B": 20_000, "C": 50_000, "D20": 20_000, "D50": 10_000}
+DEEP = {64: 10_000, 256: 600, 784: 60}
+GROWTH = {
+    "rounds": (10_000, 100_000, 1_000_000, 10_000_000),
+    "d": (64, 256, 1024, 4096),
+    "K": (10, 40, 160, 640),
+    "nnz": (25, 100, 400, 1600),
+    "replicates": (1, 2, 4, 8),
+}
 
 
 def rcnbf(data: Dataset, dtype: str = "float64") -> Learner:
+    """The learner that is timed."""
     return RCNBF(n_classes=data.n_classes, n_features=data.n_features, gamma=GAMMA, rates=RATES, dtype=dtype)
 
 
-def ours(data: Dataset, make: Callable[[], Learner]) -> Callable[[int], object]:
-    learner = make()
+def ours(data: Dataset, learner: Learner) -> Callable[[int], object]:
+    """Rounds as `simulate` plays them."""
     return lambda rounds: simulate(learner, data, rates=RATES, rounds=rounds)
 
 
 @numba.njit(_nrt=False)
-def _score_pass(X, rows, W, scores):  # type: ignore[no-untyped-def]
+def _score_pass(X, rows, W, scores):
     total, n = 0, rows.shape[0]
     for i in range(n):
         scores_of(W, followed(X, rows[i], rows[min(i + 1, n - 1)]), scores)
@@ -77,24 +68,17 @@ def _score_pass(X, rows, W, scores):  # type: ignore[no-untyped-def]
 
 
 def score_pass(data: Dataset, dtype: str) -> Callable[[int], object]:
-    """The floor: K dot products a round, the best label, and nothing else."""
+    """The floor: K dot products per round, the best label, and nothing else."""
     learner = rcnbf(data, dtype)
-    learner.arrange(data.X)
+    learner.arrange(layout_for(data.X))
     W = learner.state.W
     W[:] = np.random.default_rng(0).normal(size=W.shape)
     stream = fliptron.Stream(data.n_rows)
     return lambda rounds: _score_pass(data.X, stream.rows(0, rounds), W, learner.state.scores)
 
 
-# --- what is measured ------------------------------------------------------------------------------------
-
-FORMS = {"float64": "float64", "float32": "float32", "uint8": "float32"}
-"""Storage of the examples, and precision of the weights that goes with it."""
-CSR = "ours, float64, handed over as CSR"
-ROUNDS = {"A": 200_000, "B": 20_000, "C": 50_000, "D20": 20_000, "D50": 10_000}
-
-
 def rounds_beside_peers(repeats: int) -> dict[str, dict[str, list[float]]]:
+    """Every turn of every contender on every workload."""
     found = {}
     for name, rounds in ROUNDS.items():
         work = workload(name)
@@ -103,10 +87,10 @@ def rounds_beside_peers(repeats: int) -> dict[str, dict[str, list[float]]]:
         for form, precision in FORMS.items():
             data = plain if form == "float64" else work.dataset(form)
             contenders[f"floor, {form}"] = score_pass(data, precision), rounds
-            contenders[f"ours, {form}"] = ours(data, lambda data=data, p=precision: rcnbf(data, p)), rounds
+            contenders[f"ours, {form}"] = ours(data, rcnbf(data, precision)), rounds
         if name == "B":  # four of five pixels are zero
             sparse = work._replace(X=sp.csr_array(work.X)).dataset("float64")
-            contenders[CSR] = ours(sparse, lambda sparse=sparse: rcnbf(sparse)), rounds
+            contenders[CSR] = ours(sparse, rcnbf(sparse)), rounds
         for peer, (make, turn) in peers.PEERS.items():
             if name[0] == "D" and peer == "authors' structure":
                 continue  # X as a whole matrix would take 4 GB, and a round a million additions
@@ -117,20 +101,22 @@ def rounds_beside_peers(repeats: int) -> dict[str, dict[str, list[float]]]:
 
 
 def second_order(repeats: int) -> dict[int, dict[str, float]]:
+    """Learners whose cost grows with d², and their cheaper forms."""
     found = {}
-    for d, rounds in ((64, 10_000), (256, 600), (784, 60)):
+    for d, rounds in DEEP.items():
         random = np.random.default_rng(d)
         work = Workload(f"10×{d}", random.random((500, d)), random.integers(10, size=500), 10)
         data = work.dataset("float64")
-        shape = {"n_classes": 10, "n_features": d}
         kinds = {
-            "RidgeRegression": lambda shape=shape: RidgeRegression(**shape, gamma=GAMMA),
-            "Confidit": lambda shape=shape: Confidit(**shape),
-            "Fliptron, full": lambda shape=shape: Fliptron(**shape, form="full"),
-            "Fliptron, diagonal": lambda shape=shape: Fliptron(**shape, form="diagonal"),
-            "SOBA, diagonal": lambda shape=shape: SOBA(**shape),
+            "RidgeRegression": partial(RidgeRegression, gamma=GAMMA),
+            "Confidit": Confidit,
+            "Fliptron, full": partial(Fliptron, form="full"),
+            "Fliptron, diagonal": partial(Fliptron, form="diagonal"),
+            "SOBA, diagonal": SOBA,
         }
-        contenders: dict[str, Turn] = {kind: (ours(data, make), rounds) for kind, make in kinds.items()}
+        contenders: dict[str, Turn] = {
+            kind: (ours(data, make(n_classes=10, n_features=d)), rounds) for kind, make in kinds.items()
+        }
         contenders["RidgeRegression in NumPy and BLAS"] = numpy_ridge(data), max(rounds // 5, 20)
         contenders["MABWiser LinGreedy"] = peers.lin_greedy(work, data), max(rounds // 100, 10)
         found[d] = best(contenders, repeats)
@@ -139,6 +125,7 @@ def second_order(repeats: int) -> dict[int, dict[str, float]]:
 
 
 def numpy_ridge(data: Dataset) -> Callable[[int], object]:
+    """Ridge regression as one would write it with BLAS."""
     from scipy.linalg.blas import dsymv, dsyr
 
     K, d = data.n_classes, data.n_features
@@ -157,11 +144,11 @@ def numpy_ridge(data: Dataset) -> Callable[[int], object]:
 
 
 @numba.njit
-def _rounds_alone(state, schedule, key, X, rounds):  # type: ignore[no-untyped-def]
+def _rounds_alone(state, turn, key, X, rounds):
     for t in range(rounds):
         x = X[t % X.shape[0]]
-        label, greedy, probability = loop.decide_one(state, schedule, key, x, t)
-        loop.learn_one(state, 2, x, (label, greedy, probability), 1)
+        label, greedy, probability = loop.decide_one(state, turn, key, x)
+        loop.learn_one(state, turn, x, (float(label), float(greedy), probability), 1.0)
 
 
 def from_python(repeats: int) -> dict[str, float]:
@@ -178,7 +165,7 @@ def from_python(repeats: int) -> dict[str, float]:
     return best(
         {
             "decide + learn": (called, 1500),
-            "compiled": (lambda n: _rounds_alone(alone.state, alone.schedule, np.uint64(alone.key), data.X, n), 1500),
+            "compiled": (lambda n: _rounds_alone(alone.state, alone.turn, np.uint64(alone.key), data.X, n), 1500),
             "empty loop": (lambda n: [None for _ in rows[:n]], 1500),
         },
         repeats * 5,
@@ -186,7 +173,7 @@ def from_python(repeats: int) -> dict[str, float]:
 
 
 @numba.njit(nogil=True, fastmath=True)
-def _spin(a, rounds):  # type: ignore[no-untyped-def]
+def _spin(a, rounds):
     """Arithmetic and nothing else: what two threads can give at best."""
     for _ in range(rounds):
         for i in range(a.shape[0]):
@@ -218,15 +205,6 @@ def on_threads(repeats: int, replicates: int = 8) -> dict[str, float]:
     return {name: min(found[name, 1]) / min(found[name, 2]) for name in work}
 
 
-GROWTH = {
-    "rounds": (10_000, 100_000, 1_000_000, 10_000_000),
-    "d": (64, 256, 1024, 4096),
-    "K": (10, 40, 160, 640),
-    "nnz": (25, 100, 400, 1600),
-    "replicates": (1, 2, 4, 8),
-}
-
-
 def growth(repeats: int) -> dict[str, list[tuple[int, float]]]:
     """Seconds as one thing grows, the rest at 10×64 (dense) or 20×50,000 (sparse)."""
     found: dict[str, list[tuple[int, float]]] = {}
@@ -255,9 +233,13 @@ def growth(repeats: int) -> dict[str, list[tuple[int, float]]]:
             contenders[str(size)] = play, (1 if thing == "rounds" else rounds)
         times = turns(contenders, repeats)
         found[thing] = [(int(size), min(each)) for size, each in times.items()]
-        slope = np.polyfit(*np.log(np.array(found[thing])[1:].T), 1)[0]
-        print(f"{thing}: slope {slope:.2f}", flush=True)
+        print(f"{thing}: slope {slope(found[thing]):.2f}", flush=True)
     return found
+
+
+def slope(points: list[tuple[int, float]]) -> float:
+    """Of log cost over log size, without the smallest size."""
+    return float(np.polyfit(*np.log(np.array(points)[1:].T), 1)[0])
 
 
 def peak_memory(rounds: int) -> float:
@@ -272,87 +254,8 @@ def peak_memory(rounds: int) -> float:
     return int(told.split()[1]) * 1024 / 1e6
 
 
-# --- the hardware ----------------------------------------------------------------------------------------
-
-
-@numba.njit(fastmath=True)
-def _multiply_add(a, b, rounds):  # type: ignore[no-untyped-def]
-    """Fused multiply-adds on 64 numbers that stay in registers or the first cache."""
-    for _ in range(rounds):
-        for i in range(a.shape[0]):
-            v = a[i]
-            v = v * b + b
-            v = v * b + b
-            v = v * b + b
-            v = v * b + b
-            v = v * b + b
-            v = v * b + b
-            v = v * b + b
-            a[i] = v * b + b
-
-
-@numba.njit(fastmath=True)
-def _read(a, rounds):  # type: ignore[no-untyped-def]
-    total = a.dtype.type(0)
-    for _ in range(rounds):
-        for i in range(a.shape[0]):
-            total += a[i]
-    return total
-
-
-def ceilings(repeats: int) -> dict[str, float]:
-    """GFLOP/s of multiply-adds, and GB/s read from each cache and from memory."""
-    found = {}
-    for dtype in ("float64", "float32"):
-        a, b = np.full(256, 0.5, dtype), np.dtype(dtype).type(0.5)
-        ns = best({"": (lambda n, a=a, b=b: _multiply_add(a, b, n), 20_000)}, repeats)[""]
-        found[f"GFLOP/s, {dtype}"] = 256 * 16 / ns
-    for level, size in (("L1", 2**14), ("L2", 2**18), ("L3", 2**22), ("memory", 2**27)):
-        a = np.ones(size // 4, np.float32)
-        ns = best({"": (lambda n, a=a: _read(a, n), max(2**28 // size, 2))}, repeats)[""]
-        found[f"GB/s, {level}"] = size / ns
-    return found
-
-
-def roofline(found: dict, tops: dict[str, float]) -> Figure:
-    """Operations a byte against operations a second, of scores and steps: 2·K·n and a tenth more than 2·n."""
-    figure = Figure(figsize=(8.0, 5.0), layout="constrained")
-    axes = figure.add_subplot()
-    x = np.geomspace(0.1, 10, 200)
-    for level, style in (("L1", "-"), ("L3", "--"), ("memory", ":")):
-        peak = tops["GFLOP/s, float32"]
-        axes.plot(x, np.minimum(x * tops[f"GB/s, {level}"], peak), style, color="0.4", linewidth=1)
-        side = 1.15 if level == "L1" else 0.8  # the caches may lie close
-        axes.annotate(level, (x[8], x[8] * tops[f"GB/s, {level}"] * side), fontsize=8, color="0.3")
-    axes.axhline(tops["GFLOP/s, float64"], color="0.75", linewidth=1)
-    axes.annotate("float64 peak", (4, tops["GFLOP/s, float64"] * 1.06), fontsize=8, color="0.4")
-    axes.annotate("float32 peak", (4, tops["GFLOP/s, float32"] * 1.06), fontsize=8, color="0.4")
-    colours = dict(zip(ROUNDS, ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00"), strict=True))
-    marks = {"float64": "o", "float32": "s", "uint8": "^"}
-    for name, times in found.items():
-        work = workload(name)
-        n = work.X.nnz / work.X.shape[0] if sp.issparse(work.X) else work.X.shape[1]
-        for form, precision in FORMS.items():
-            weight = np.dtype(precision).itemsize
-            value = np.dtype(form).itemsize + (4 if sp.issparse(work.X) else 0)
-            operations, moved = 2 * work.K * n + 2.2 * n, work.K * n * weight + n * value
-            axes.plot(
-                operations / moved,
-                operations / min(times[f"ours, {form}"]),
-                marks[form],
-                color=colours[name],
-                markersize=8,
-                label=f"{name}, {form}",
-            )
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlabel("operations a byte of weights and example")
-    axes.set_ylabel("GFLOP/s of a whole round")
-    figure.legend(loc="outside right center", frameon=False, fontsize=8)
-    return figure
-
-
 def growth_curves(curves: dict[str, list[tuple[int, float]]]) -> Figure:
+    """Cost against size, beside a straight line."""
     figure = Figure(figsize=(9.0, 2.6), layout="constrained")
     for axes, (thing, points) in zip(figure.subplots(1, len(curves)), curves.items(), strict=True):
         sizes, times = np.array(points).T
@@ -366,27 +269,10 @@ def growth_curves(curves: dict[str, list[tuple[int, float]]]) -> Figure:
     return figure
 
 
-# --- the report ------------------------------------------------------------------------------------------
-
-
-def machine() -> dict[str, str]:
-    facts = {"processor": platform.processor() or platform.machine(), "cores": str(os.cpu_count())}
-    if Path("/proc/cpuinfo").exists():
-        lines = dict(line.split(":", 1) for line in Path("/proc/cpuinfo").read_text().splitlines() if ":" in line)
-        facts["processor"] = {key.strip(): value.strip() for key, value in lines.items()}["model name"]
-    for level in range(4):
-        size = Path(f"/sys/devices/system/cpu/cpu0/cache/index{level}/size")
-        if size.exists():
-            facts[f"cache {level}"] = size.read_text().strip()
-    facts |= {"Python": platform.python_version(), "NumPy": np.__version__, "Numba": numba.__version__}
-    return facts | {"fliptron": fliptron.__version__}
-
-
-def table(found: dict[str, dict[str, list[float]]]) -> Iterable[str]:
-    names = list(dict.fromkeys(key for times in found.values() for key in times))
-    yield "| | " + " | ".join(f"{name}: {workload(name).title}" for name in found) + " |"
-    yield "|---|" + "---|" * len(found)
-    for key in names:
+def rounds_table(found: dict[str, dict[str, list[float]]]) -> str:
+    """Nanoseconds, times ours, spread."""
+    rows = []
+    for key in dict.fromkeys(key for times in found.values() for key in times):
         cells = []
         for times in found.values():
             if key not in times:
@@ -395,19 +281,20 @@ def table(found: dict[str, dict[str, list[float]]]) -> Iterable[str]:
             ns, spread = min(times[key]), np.median(times[key]) / min(times[key])
             ratio = ns / min(times["ours, float64"])
             cells.append(f"{ns:,.0f} ns, **{ratio:.2f}×** (±{spread - 1:.0%})")
-        yield f"| {key} | " + " | ".join(cells) + " |"
+        rows.append([key, *cells])
+    return table(["", *(f"{name}: {workload(name).title}" for name in found)], rows)
 
 
-def bars(found: dict, called: dict[str, float], threads: dict[str, float], memory: float) -> Iterable[str]:
+def bars(
+    found: dict[str, dict[str, list[float]]], called: dict[str, float], threads: dict[str, float], memory: float
+) -> Iterable[list[str]]:
     """What was to be shown, and what came."""
     least = {name: {key: min(times) for key, times in each.items()} for name, each in found.items()}
 
-    def line(text: str, value: float, bound: float, *, above: bool) -> str:
+    def line(text: str, value: float, bound: float, *, above: bool) -> list[str]:
         verdict = "yes" if (value >= bound if above else value <= bound) else "**no**"
-        return f"| {text} | {value:.2f} | {'≥' if above else '≤'} {bound} | {verdict} |"
+        return [text, f"{value:.2f}", f"{'≥' if above else '≤'} {bound}", verdict]
 
-    yield "| | here | wanted | |"
-    yield "|---|---|---|---|"
     for name, bound in (("A", 3.5), ("B", 2.5)):
         form = "float32" if name == "A" else "uint8"
         value = least[name][f"ours, {form}"] / least[name][f"floor, {form}"]
@@ -432,46 +319,50 @@ def bars(found: dict, called: dict[str, float], threads: dict[str, float], memor
 
 
 def main() -> None:
+    """Measure everything, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--out", type=Path, help=f"a folder for all of it, instead of {RESULTS} and {IMAGES}")
+    parser.add_argument("--quick", action="store_true", help="a few short turns, to see that it works")
     options = parser.parse_args()
-    early = from_python(options.repeats)
-    found = rounds_beside_peers(options.repeats)
-    deep = second_order(max(options.repeats // 2, 3))
-    threads, late = on_threads(options.repeats), from_python(options.repeats)
+    repeats = options.repeats
+    if options.quick:
+        repeats = 1
+        for sizes in (ROUNDS, DEEP):
+            sizes.update({key: max(rounds // 50, 20) for key, rounds in sizes.items()})
+        GROWTH.update({thing: sizes[:3] for thing, sizes in GROWTH.items()})
+    early = from_python(repeats)
+    found = rounds_beside_peers(repeats)
+    deep = second_order(max(repeats // 2, 3))
+    threads, late = on_threads(repeats), from_python(repeats)
     called = {key: min(early[key], late[key]) for key in early}  # minutes apart: a shared machine has slow ones
-    curves, tops = growth(3), ceilings(options.repeats)
+    curves, tops = growth(min(repeats, 3)), ceilings(repeats)
     memory = peak_memory(10**7)
-    deep_rows = [
-        f"| {kind} | " + " | ".join(f"{times[kind] / 1000:,.2f}" for times in deep.values()) + " |" for kind in deep[64]
-    ]
-    slopes = {thing: np.polyfit(*np.log(np.array(points)[1:].T), 1)[0] for thing, points in curves.items()}
+    deep_rows = [[kind, *(f"{times[kind] / 1000:,.2f}" for times in deep.values())] for kind in deep[64]]
     text = f"""# Speed
 
-Nanoseconds of CPU a round of RCNBF (γ = {GAMMA}, noise {RATES}), one core, best of {options.repeats} turns; bold,
+Nanoseconds of CPU per round of RCNBF (γ = {GAMMA}, noise {RATES}), one core, best of {repeats} turns; bold,
 times ours at float64; in brackets, how far the median turn is above the best. Made by `make bench`; the floor is a bare
 pass over the scores with the same kernels.
 
-{chr(10).join(table(found))}
+{rounds_table(found)}
 
 Vowpal Wabbit's driver learns from a log made ahead and makes no choice; SGDClassifier is told the true label.
 
 ## What was to be shown
 
-{chr(10).join(bars(found, called, threads, memory))}
+{table(["", "here", "wanted", ""], bars(found, called, threads, memory))}
 
 A round from Python: {called["decide + learn"] / 1000:.2f} µs, {called["compiled"] / 1000:.2f} µs of it arithmetic.
 
-## Second order, microseconds a round, K = 10
+## Second order, microseconds per round, K = 10
 
-| | {" | ".join(f"d = {d}" for d in deep)} |
-|---|{"---|" * len(deep)}
-{chr(10).join(deep_rows)}
+{table(["", *(f"d = {d}" for d in deep)], deep_rows)}
 
 ## Growth
 
-Slope of log cost over log size, without the smallest size: {", ".join(f"{k} {v:.2f}" for k, v in slopes.items())}.
+Slope of log cost over log size, without the smallest size: \
+{", ".join(f"{thing} {slope(points):.2f}" for thing, points in curves.items())}.
 
 ![growth](../../docs/images/growth.png)
 
@@ -481,10 +372,7 @@ Slope of log cost over log size, without the smallest size: {", ".join(f"{k} {v:
 
 ![roofline](../../docs/images/roofline.png)
 
-{", ".join(f"{key} {value}" for key, value in machine().items())}.
-"""
-    options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / "speed.md").write_text(text)
+{", ".join(f"{key} {value}" for key, value in machine().items())}."""
     everything = {
         "rounds": found,
         "second order": deep,
@@ -495,10 +383,11 @@ Slope of log cost over log size, without the smallest size: {", ".join(f"{k} {v:
         "memory": memory,
         "machine": machine(),
     }
-    (options.out / "speed.json").write_text(json.dumps(everything, indent=1))
-    roofline(found, tops).savefig(IMAGES / "roofline.png", dpi=130)
-    growth_curves(curves).savefig(IMAGES / "growth.png", dpi=130)
-    print(text + f"\nWritten to {options.out / 'speed.md'}")
+    path = save((options.out or RESULTS) / "speed.md", text)
+    save(path.with_suffix(".json"), json.dumps(everything, indent=1))
+    roofline(found, tops).savefig((options.out or IMAGES) / "roofline.png", dpi=130)
+    growth_curves(curves).savefig((options.out or IMAGES) / "growth.png", dpi=130)
+    print(f"{text}\n\nWritten to {path}")
 
 
 if __name__ == "__main__":

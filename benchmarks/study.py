@@ -8,7 +8,7 @@ A study is a module in `benchmarks/studies`. Its first line says what is asked. 
 - `specs(runs)`: the runs that are wanted, given those that are there. It is asked again after they have been played,
   until it wants no more: settings are chosen from some runs, and others then go by them;
 - `write(runs, docs)`: tables and pictures from all of its runs, into a folder; their paths;
-- `play_one(spec)`, where a run is not a plain one. The id of a run then also depends on what this function is made from.
+- `play_one(spec)`, where a run is not a plain one. Its id then also depends on what this function is made from.
 
 Runs are kept in `out/studies/NAME`; what is there is not played again, and a table is written only from all of them.
 """
@@ -23,7 +23,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
@@ -48,7 +48,7 @@ class StudySpec(Spec):
     study: str = ""
     """A digest of that way."""
 
-    @property
+    @cached_property
     def code(self) -> str:
         """A digest of all the code that plays it."""
         return f"{super().code}-{self.study}"
@@ -90,7 +90,7 @@ def carry_out(name: str, results: Results, docs: Path, play: Callable[..., int] 
 
 
 def digest(function: Callable[..., object]) -> str:
-    """What a function of a study is made from: itself, and the functions, constants and modules of ours that it reaches.
+    """What a function is made from: itself, and the functions, constants and modules of ours that it reaches.
 
     How runs are built and stored is left out, and comments too.
     """
@@ -124,6 +124,15 @@ def _package(module: str) -> str:
     return source.digest(module)
 
 
+def send_by_value() -> None:
+    """Let workers of a cluster have the code of studies, which they cannot import."""
+    import cloudpickle
+
+    for module in list(sys.modules.values()):
+        if module.__name__ != "__main__" and Path(getattr(module, "__file__", None) or "/").resolve().parent in _OURS:
+            cloudpickle.register_pickle_by_value(module)
+
+
 def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -138,6 +147,8 @@ def main() -> None:
         return
 
     def play(*arguments: object, **how: object) -> int:
+        if options.cluster is not None:
+            send_by_value()
         return play_with_progress(*arguments, jobs=options.jobs, cluster=options.cluster, **how)
 
     try:

@@ -19,7 +19,7 @@ def pair(rates: Sequence[float]) -> str:
     return f"({rates[0]:g}, {rates[1]:g})"
 
 
-def write(path: Path, text: str) -> Path:
+def save(path: Path, text: str) -> Path:
     """Write a text that ends with a line break; its path."""
     make_folder(path.parent)
     write_whole(path, text.rstrip("\n") + "\n")

@@ -10,6 +10,9 @@ import scipy.sparse as sp
 
 from fliptron import Dataset, load
 
+FORMS = {"float64": "float64", "float32": "float32", "uint8": "float32"}
+"""Storage of the examples, and precision of the weights that goes with it."""
+
 
 class Workload(NamedTuple):
     """Examples as their owner has them: whole numbers, dense or CSR."""
@@ -26,10 +29,12 @@ class Workload(NamedTuple):
 
 @cache
 def workload(name: str) -> Workload:
+    """A workload by its letter, made once."""
     return {"A": digits, "B": images, "C": synsep, "D20": lambda: text(20), "D50": lambda: text(50)}[name]()
 
 
 def digits() -> Workload:
+    """scikit-learn's digits."""
     from sklearn.datasets import load_digits
 
     X, y = load_digits(return_X_y=True)
@@ -44,6 +49,7 @@ def images(n: int = 70_000) -> Workload:
 
 
 def synsep() -> Workload:
+    """The paper's SynSep."""
     data = load("synsep", unit_norm=False, rows=20_000)
     X = sp.csr_array((data.X.data, data.X.indices, data.X.indptr), shape=(data.n_rows, 400))
     return Workload("9×400, SynSep, sparse", X, data.y, 9)

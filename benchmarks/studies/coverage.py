@@ -15,7 +15,7 @@ import pandas as pd
 from fliptron.experiments.plan import Spec, grid
 from fliptron.experiments.runner import about
 from fliptron.results import Run
-from tabular import table, write as write_text
+from tabular import save, table
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 from made_up import plateaus, smooth
@@ -62,4 +62,4 @@ def write(runs: pd.DataFrame, docs: Path) -> list[Path]:
         percent = [f"{share:.0%}" for share in (level, *covered)]
         rows.append([f"{k}", f"{top:.3f}", f"{n:,}", *percent, f"{cell.rho1_hat.mean():.3f}"])
     columns = ["k", "accuracy of the surest 20 %", "rounds", "called identified", "ρ0 covered", "ρ1 covered", "mean ρ̂1"]
-    return [write_text(docs / "tables/coverage.md", table(columns, rows))]
+    return [save(docs / "tables/coverage.md", table(columns, rows))]

@@ -15,7 +15,7 @@ from fliptron.experiments.roster import build
 from fliptron.experiments.runner import about, data
 from fliptron.report.statistics import interval
 from fliptron.results import Run
-from tabular import table, write as write_text
+from tabular import save, table
 
 NOISE = FIGURE_2[:-1]
 SEEDS = range(10)
@@ -62,4 +62,4 @@ times of its level before the change, `Fliptron(half_life={HALF_LIFE:_})`, mean 
 seeds; a fresh start sees the same rounds. Made by `make study NAME=drift`.
 
 {table(["noise", "after the jump", "fresh start"], rows)}"""
-    return [write_text(docs / "tables/drift.md", text)]
+    return [save(docs / "tables/drift.md", text)]

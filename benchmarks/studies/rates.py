@@ -8,6 +8,7 @@ are wrong, too few for NREst, which a line below the table shows.
 
 from __future__ import annotations
 
+import itertools
 import json
 import time
 from dataclasses import replace
@@ -25,7 +26,7 @@ from fliptron.experiments.roster import build
 from fliptron.experiments.runner import about, data
 from fliptron.report.statistics import param
 from fliptron.results import Run
-from tabular import table, write as write_text
+from tabular import save, table
 
 DATA = ("iris", "synsep", "optdigits", "usps")
 ROUNDS = 500_000
@@ -88,7 +89,8 @@ def write(runs: pd.DataFrame, docs: Path) -> list[Path]:
     worst: dict[str, list[float]] = {"paper": [], "NREst": [], "plateaus": []}
     single: dict[str, list[float]] = {"NREst": [], "plateaus": []}
     rows, covered = [], []
-    for name, rates, published in ((name, *cell) for name in DATA for cell in zip(NOISE, PUBLISHED[name], strict=True)):
+    for name, at in itertools.product(DATA, range(len(NOISE))):
+        rates, published = NOISE[at], PUBLISHED[name][at]
         cells = [name, three(rates), three(published)]
         worst["paper"].append(np.abs(np.subtract(published, rates)).max())
         for method, all_runs in methods.items():
@@ -116,7 +118,7 @@ def write(runs: pd.DataFrame, docs: Path) -> list[Path]:
 {table(["over all cells", *worst], summary)}
 
 NREst on Iris with γ = 0.2: mean error {off.mean():.3f}, worst {off.max():.3f} ({len(off)} estimates)."""
-    return [write_text(docs / "tables/rates.md", text)]
+    return [save(docs / "tables/rates.md", text)]
 
 
 def three(rates: Array) -> str:

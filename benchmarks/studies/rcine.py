@@ -10,7 +10,7 @@ import pandas as pd
 from fliptron.experiments.paper import FIGURE_2
 from fliptron.experiments.plan import Spec, grid
 from fliptron.report.statistics import interval, plus_minus
-from tabular import pair, table, write as write_text
+from tabular import pair, save, table
 
 DATA = ("digits", "optdigits")
 NOISE = FIGURE_2[1:]
@@ -39,4 +39,4 @@ def write(runs: pd.DataFrame, docs: Path) -> list[Path]:
 Made by `make study NAME=rcine`.
 
 {table(["data", "(ρ0, ρ1)", "RCNBF, true rates", "RCINE", "ratio", "ρ̂0", "ρ̂1"], rows)}"""
-    return [write_text(docs / "tables/rcine.md", text)]
+    return [save(docs / "tables/rcine.md", text)]

@@ -16,7 +16,7 @@ import pandas as pd
 from fliptron.experiments.paper import NOISE
 from fliptron.experiments.plan import Spec, grid
 from fliptron.report.statistics import param
-from tabular import pair, table, write as write_text
+from tabular import pair, save, table
 
 GAMMA = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
 GRID = {
@@ -70,4 +70,4 @@ Made by `make study NAME=tune`.
 
 """
     sections = [section(name, runs[runs.learner == name]) for name in GRID]
-    return [write_text(docs / "tuning.md", head + "\n".join(sections))]
+    return [save(docs / "tuning.md", head + "\n".join(sections))]

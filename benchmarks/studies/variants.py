@@ -19,7 +19,7 @@ from fliptron.kernels.matrices import apply, downdate
 from fliptron.kernels.vectors import pick
 from fliptron.report.statistics import interval, param, plus_minus
 from fliptron.results import Run
-from tabular import pair, table, write as write_text
+from tabular import pair, save, table
 
 ROUNDS = 30_000
 SEEDS = range(10)
@@ -144,8 +144,8 @@ def write(runs: pd.DataFrame, docs: Path) -> list[Path]:
     rows = [[name, *(plus_minus(*cells[*variant, *rates], 3) for rates in NOISE)] for name, *variant in VARIANTS]
     text = f"""# What was tried
 
-Error on digits after {ROUNDS:,} rounds, mean ± half the 95 % interval of {len(SEEDS)} seeds. Every variant is told the true
-rates, and is a sketch in one small loop. Made by `make study NAME=variants`.
+Error on digits after {ROUNDS:,} rounds, mean ± half the 95 % interval of {len(SEEDS)} seeds. Every variant is told
+the true rates, and is a sketch in one small loop. Made by `make study NAME=variants`.
 
 {table(["variant", *map(pair, NOISE)], rows)}"""
-    return [write_text(docs / "tables/variants.md", text)]
+    return [save(docs / "tables/variants.md", text)]
