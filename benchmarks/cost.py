@@ -1,65 +1,56 @@
-"""What a round costs: Fliptron beside RidgeRegression, Confidit and RCNBF, interleaved, best of several.
+"""What does a round of Fliptron cost, beside RidgeRegression, Confidit and RCNBF?
 
-python benchmarks/cost.py        # writes docs/tables/cost.md (half a minute)
+make bench NAME=cost        # half a minute; writes docs/tables/cost.md
 """
 
 from __future__ import annotations
 
-import time
+import sys
+from copy import deepcopy
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from fliptron import RCNBF, Confidit, Dataset, Fliptron, RidgeRegression, load, simulate
+from tabular import save, table
+from timing import Turn, best
 
-ROUNDS, REPEATS = 20_000, 7
+RATES, ROUNDS, REPEATS = (0.2, 0.4), 20_000, 7
+KINDS = {
+    "RCNBF": partial(RCNBF, gamma=0.2, rates=RATES),
+    "RidgeRegression": RidgeRegression,
+    "Confidit": Confidit,
+    "Fliptron, full": partial(Fliptron, form="full"),
+    "Fliptron, diagonal": partial(Fliptron, form="diagonal"),
+}
 
 
-def main() -> None:
+def turn(kind: str, data: Dataset) -> Turn:
+    """Rounds of a learner that has played 2,000 before, the same in every turn."""
+    learner = KINDS[kind](n_classes=data.n_classes, n_features=data.n_features)
+    simulate(learner, data, rates=RATES, rounds=2000)
+    return lambda rounds: simulate(deepcopy(learner), data, rates=RATES, rounds=rounds, seed=1), ROUNDS
+
+
+def main(out: Path) -> None:
+    """Measure, and write the table."""
     random = np.random.default_rng(0)
     wide = Dataset.of(random.random((2000, 784)), random.integers(10, size=2000), name="784 features")
     rows = []
-    for data, kinds in (
-        (load("digits"), ("RCNBF", "RidgeRegression", "Confidit", "Fliptron, full", "Fliptron, diagonal")),
-        (wide, ("RCNBF", "Fliptron, diagonal")),
-    ):
-        best = dict.fromkeys(kinds, np.inf)
-        for _ in range(REPEATS):
-            for kind in kinds:
-                learner = make(kind, data)
-                simulate(learner, data, rates=(0.2, 0.4), rounds=2000)
-                began = time.process_time()
-                simulate(learner, data, rates=(0.2, 0.4), rounds=ROUNDS, seed=1)
-                best[kind] = min(best[kind], (time.process_time() - began) / ROUNDS * 1e6)
-        for kind in kinds:
-            against = [
-                f"{best[kind] / best[other]:.1f}" if other in best else "–" for other in ("RCNBF", "RidgeRegression")
-            ]
-            rows.append(f"| 10×{data.n_features} | {kind} | {best[kind]:.2f} | {against[0]} | {against[1]} |")
+    for data, kinds in ((load("digits"), list(KINDS)), (wide, ["RCNBF", "Fliptron, diagonal"])):
+        times = best({kind: turn(kind, data) for kind in kinds}, REPEATS)
+        for kind, ns in times.items():
+            ratios = [f"{ns / times[other]:.1f}" if other in times else "–" for other in ("RCNBF", "RidgeRegression")]
+            rows.append([f"10×{data.n_features}", kind, f"{ns / 1000:.2f}", *ratios])
     text = f"""# What a round costs
 
-Microseconds of CPU a round within `simulate`, noise (0.2, 0.4), best of {REPEATS} interleaved runs of {ROUNDS:,} rounds
-after 2,000; ratios are what to trust. Made by `make study-cost-learners`.
+Microseconds of CPU per round within `simulate`, noise {RATES}, best of {REPEATS} interleaved runs of {ROUNDS:,} rounds
+after 2,000; ratios are what to trust. Made by `make bench NAME=cost`.
 
-| K×d | learner | µs | RCNBF's times | RidgeRegression's times |
-|---|---|---|---|---|
-{chr(10).join(rows)}
-"""
-    Path("docs/tables/cost.md").write_text(text)
-    print(text)
-
-
-def make(kind: str, data: Dataset):
-    shape = {"n_classes": data.n_classes, "n_features": data.n_features}
-    name, _, form = kind.partition(", ")
-    if name == "Fliptron":
-        return Fliptron(**shape, form=form)
-    return {
-        "RCNBF": lambda: RCNBF(**shape, gamma=0.2, rates=(0.2, 0.4)),
-        "RidgeRegression": lambda: RidgeRegression(**shape),
-        "Confidit": lambda: Confidit(**shape),
-    }[name]()
+{table(["K×d", "learner", "µs", "RCNBF's times", "RidgeRegression's times"], rows)}"""
+    print(text, save(out, text), sep="\n\n")
 
 
 if __name__ == "__main__":
-    main()
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "docs/tables/cost.md"))
