@@ -44,7 +44,7 @@ $(PEERS): $(READY)
 study: $(PEERS)  ## from plan to table: make study NAME=drift (some need FLIPTRON_DATA); without NAME, what there is
 	$(BIN)/python benchmarks/study.py $(NAME)
 
-bench: $(PEERS)  ## speed beside peers and beside the hardware (five minutes); also NAME=trials, cost or noise_cost
+bench: $(PEERS)  ## speed beside peers and beside the hardware (five minutes); also NAME=trials or NAME=cost
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/$(or $(NAME),speed).py
 
 clean:  ## remove the environment and what it made

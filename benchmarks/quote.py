@@ -28,7 +28,6 @@ FIGURES = {
 
 
 def main(folder: Path) -> None:
-    """Copy figures and tables, and write the page."""
     for kind, place in (("figures/*.png", "docs/images/paper"), ("tables/*.csv", "docs/tables/paper")):
         for path in folder.glob(kind):
             shutil.copy(path, make_folder(Path(place)))

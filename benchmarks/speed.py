@@ -49,12 +49,10 @@ GROWTH = {
 
 
 def rcnbf(data: Dataset, dtype: str = "float64") -> Learner:
-    """The learner that is timed."""
     return RCNBF(n_classes=data.n_classes, n_features=data.n_features, gamma=GAMMA, rates=RATES, dtype=dtype)
 
 
 def ours(data: Dataset, learner: Learner) -> Callable[[int], object]:
-    """Rounds as `simulate` plays them."""
     return lambda rounds: simulate(learner, data, rates=RATES, rounds=rounds)
 
 
@@ -78,7 +76,6 @@ def score_pass(data: Dataset, dtype: str) -> Callable[[int], object]:
 
 
 def rounds_beside_peers(repeats: int) -> dict[str, dict[str, list[float]]]:
-    """Every turn of every contender on every workload."""
     found = {}
     for name, rounds in ROUNDS.items():
         work = workload(name)
@@ -255,7 +252,6 @@ def peak_memory(rounds: int) -> float:
 
 
 def growth_curves(curves: dict[str, list[tuple[int, float]]]) -> Figure:
-    """Cost against size, beside a straight line."""
     figure = Figure(figsize=(9.0, 2.6), layout="constrained")
     for axes, (thing, points) in zip(figure.subplots(1, len(curves)), curves.items(), strict=True):
         sizes, times = np.array(points).T
@@ -270,7 +266,6 @@ def growth_curves(curves: dict[str, list[tuple[int, float]]]) -> Figure:
 
 
 def rounds_table(found: dict[str, dict[str, list[float]]]) -> str:
-    """Nanoseconds, times ours, spread."""
     rows = []
     for key in dict.fromkeys(key for times in found.values() for key in times):
         cells = []
@@ -319,7 +314,6 @@ def bars(
 
 
 def main() -> None:
-    """Measure everything, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--out", type=Path, help=f"a folder for all of it, instead of {RESULTS} and {IMAGES}")

@@ -32,13 +32,11 @@ _LAYOUTS = ("by label", "by feature", "times faster", "sums in memory", "in regi
 
 @numba.njit(**STEP)
 def ten_a_pass(W, x, scores):
-    """As the kernels do it."""
     scores_of(W, x, scores)
 
 
 @numba.njit(**STEP)
 def one_by_one(W, x, scores):
-    """Label by label."""
     for r in range(W.shape[0]):
         scores[r] = dot(W, r, x)
 
@@ -71,7 +69,6 @@ def shared(X, rows, many, scores, visit):
 
 @numba.njit(**LOOP)
 def apart(X, rows, many, scores):
-    """Replicates one after the other."""
     for m in range(many.shape[0]):
         plain(X, rows, many[m], scores, 1)
 
@@ -109,7 +106,6 @@ def four_scores(typing, W, r, xs, after, S):
 
 @numba.njit(fastmath=REORDER)
 def product(W, a, b):
-    """a · b."""
     total = W.dtype.type(0)
     for j in range(a.shape[0]):
         total += W.dtype.type(a[j]) * W.dtype.type(b[j])
@@ -143,7 +139,6 @@ def half(A, x, u, rounds):
 
 @numba.njit(fastmath=REORDER)
 def whole(A, x, u, rounds):
-    """All of the matrix."""
     for t in range(rounds):
         a = A[t % A.shape[0]]
         u[:] = 0.0
@@ -156,7 +151,6 @@ def whole(A, x, u, rounds):
 
 
 def a_round(name: str, form: str) -> list[str]:
-    """Rounds on one workload, alone and eight together."""
     data = workload(name).dataset(form)
     X = data.X.rows if form == "uint8" else data.X
     rounds = 60_000 if name == "A" else 6000
@@ -190,7 +184,6 @@ def a_round(name: str, form: str) -> list[str]:
 
 
 def a_matrix(d: int) -> list[str]:
-    """Ten matrices, whole and half."""
     A, x, u = np.tile(np.eye(d), (10, 1, 1)), np.full(d, d**-0.5), np.zeros(d)
     turns = max(int(2e7 / d**2), 20)
     times = best({each.__name__: (lambda n, each=each: each(A, x, u, n), turns) for each in (half, whole)}, REPEATS)
@@ -225,13 +218,11 @@ def sums_in_memory(X, rows, W, out):
 
 @numba.njit(**LOOP)
 def sums_in_registers(X, rows, W, out):
-    """As the kernels do it."""
     for t in range(rows.shape[0]):
         scores_of(W, followed(X, rows[t], rows[min(t + 1, rows.shape[0] - 1)]), out)
 
 
 def a_layout(name: str) -> list[str]:
-    """Sparse rounds, and passes over the scores."""
     data, rounds = workload(name).dataset("float64"), 20_000
     shape = {"n_classes": data.n_classes, "n_features": data.n_features}
     learners = {kind.__name__: kind(**shape, rates=(0.2, 0.4)) for kind in (ByLabel, fliptron.RCNBF)}
@@ -254,7 +245,6 @@ def a_layout(name: str) -> list[str]:
 
 
 def main(out: Path) -> None:
-    """Try everything, and write the page."""
     lines = [a_round(name, form) for name in "AB" for form in ("float64", "float32", "uint8")]
     matrices = [a_matrix(d) for d in (64, 256, 784)]
     layouts = [a_layout(name) for name in ("C", "D20", "D50")]

@@ -29,12 +29,10 @@ class Workload(NamedTuple):
 
 @cache
 def workload(name: str) -> Workload:
-    """A workload by its letter, made once."""
     return {"A": digits, "B": images, "C": synsep, "D20": lambda: text(20), "D50": lambda: text(50)}[name]()
 
 
 def digits() -> Workload:
-    """scikit-learn's digits."""
     from sklearn.datasets import load_digits
 
     X, y = load_digits(return_X_y=True)
@@ -49,7 +47,6 @@ def images(n: int = 70_000) -> Workload:
 
 
 def synsep() -> Workload:
-    """The paper's SynSep."""
     data = load("synsep", unit_norm=False, rows=20_000)
     X = sp.csr_array((data.X.data, data.X.indices, data.X.indptr), shape=(data.n_rows, 400))
     return Workload("9×400, SynSep, sparse", X, data.y, 9)

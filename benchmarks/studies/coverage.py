@@ -37,7 +37,6 @@ def specs(runs: pd.DataFrame) -> list[Spec]:
 
 
 def play_one(spec: Spec) -> Run:
-    """What the plateaus find in one log."""
     found = plateaus(smooth(spec.rounds, spec.params["k"], seed=spec.seed, rates=spec.rates), 10)
     return about(
         spec,
@@ -49,7 +48,6 @@ def play_one(spec: Spec) -> Run:
 
 
 def write(runs: pd.DataFrame, docs: Path) -> list[Path]:
-    """The table."""
     rows = []
     for (k, n), cell in runs.assign(k=[json.loads(params)["k"] for params in runs.params]).groupby(["k", "rounds"]):
         top = 1 - 0.6 * (np.exp(-0.8 * k) - np.exp(-k)) / (0.2 * k)

@@ -26,7 +26,6 @@ HALF_LIFE = 100_000
 
 
 def specs(runs: pd.DataFrame) -> list[Spec]:
-    """One run per noise setting and seed."""
     learners = {"Fliptron": {"half_life": [HALF_LIFE]}}
     return grid(datasets=["digits"], rates=NOISE, learners=learners, rounds=BEFORE, seeds=SEEDS)
 
@@ -49,7 +48,6 @@ def play_one(spec: Spec) -> Run:
 
 
 def write(runs: pd.DataFrame, docs: Path) -> list[Path]:
-    """The table."""
     rows = []
     for rates in NOISE:
         cell = runs[(runs.rho0 == rates[0]) & (runs.rho1 == rates[1])]

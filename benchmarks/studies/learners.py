@@ -96,7 +96,6 @@ def with_setting(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def write(runs: pd.DataFrame, docs: Path) -> list[Path]:
-    """The page and its picture."""
     chosen = choose(runs)
     played = with_setting(runs[~runs.seed.isin(TUNING)]).sort_values("seed")
     errors = {key: group.error.to_numpy() for key, group in played.groupby([*KEYS, "rounds", "setting"])}

@@ -74,7 +74,6 @@ def play_one(spec: Spec) -> Run:
 
 
 def rows_of(dataset: Dataset, rows: Array) -> Array:
-    """Examples as a dense array."""
     if not isinstance(dataset.X, Csr):
         return dataset.X[rows]
     whole = np.zeros((dataset.n_rows, dataset.n_features), np.float32)
@@ -122,5 +121,4 @@ NREst on Iris with γ = 0.2: mean error {off.mean():.3f}, worst {off.max():.3f} 
 
 
 def three(rates: Array) -> str:
-    """A pair of rates to three digits."""
     return f"{rates[0]:.3f}, {rates[1]:.3f}"

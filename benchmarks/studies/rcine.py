@@ -19,13 +19,11 @@ SEEDS = range(10)
 
 
 def specs(runs: pd.DataFrame) -> list[Spec]:
-    """Both learners on the same rows and flips."""
     learners = {name: {"gamma": [0.2]} for name in ("RCNBF", "RCINE")}
     return grid(datasets=DATA, rates=NOISE, learners=learners, rounds=ROUNDS, seeds=SEEDS)
 
 
 def write(runs: pd.DataFrame, docs: Path) -> list[Path]:
-    """The table."""
     rows = []
     for name in DATA:
         for rates in NOISE:

@@ -35,7 +35,6 @@ SEEDS = range(1000, 1010)
 
 
 def specs(runs: pd.DataFrame) -> list[Spec]:
-    """Every setting."""
     return grid(datasets=["digits"], rates=NOISE, learners=GRID, rounds=ROUNDS, seeds=SEEDS)
 
 
@@ -56,7 +55,6 @@ def section(name: str, runs: pd.DataFrame) -> str:
 
 
 def write(runs: pd.DataFrame, docs: Path) -> list[Path]:
-    """The page."""
     head = f"""# How the default settings were chosen
 
 Mean error of the played label on digits after {ROUNDS:,} rounds, seeds {SEEDS[0]} to {SEEDS[-1]}

@@ -51,7 +51,6 @@ def specs(runs: pd.DataFrame) -> list[Spec]:
 
 
 def play_one(spec: Spec) -> Run:
-    """One variant."""
     digits, checksum = data(spec)
     variant = [spec.params[name] for name in SETTINGS]
     error = run(digits.X, digits.y, digits.n_classes, spec.rounds, spec.seed, *spec.rates, *variant)
@@ -61,7 +60,6 @@ def play_one(spec: Spec) -> Run:
 
 @njit(nogil=True)
 def run(X, y, K, rounds, seed, rho0, rho1, update, choice, strength, prior):
-    """The share of wrong labels."""
     np.random.seed(seed)
     n, d = X.shape
     W, cov = np.zeros((K, d)), np.zeros((K, d, d))
@@ -138,7 +136,6 @@ def run(X, y, K, rounds, seed, rho0, rho1, update, choice, strength, prior):
 
 
 def write(runs: pd.DataFrame, docs: Path) -> list[Path]:
-    """The table."""
     runs = runs.assign(**{name: param(runs, name) for name in SETTINGS})
     cells = {key: interval(cell.error.to_numpy()) for key, cell in runs.groupby([*SETTINGS, "rho0", "rho1"])}
     rows = [[name, *(plus_minus(*cells[*variant, *rates], 3) for rates in NOISE)] for name, *variant in VARIANTS]
