@@ -16,25 +16,20 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
-from fliptron import RCNBF, Confidit, Dataset, Fliptron, NREst, Plateaus, RidgeRegression, Rounds, load, simulate
+from fliptron import RCNBF, Dataset, NREst, Plateaus, Rounds, load, simulate
 from fliptron.noise.published import NETWORKS
 from tabular import save, table
 from timing import Turn, best
+from workloads import KINDS
 
 RATES, ROUNDS, REPEATS = (0.2, 0.4), 20_000, 7
 LOGGED, EPOCHS = 50_000, 2
-KINDS = {
-    "RCNBF": partial(RCNBF, gamma=0.2, rates=RATES),
-    "RidgeRegression": RidgeRegression,
-    "Confidit": Confidit,
-    "Fliptron, full": partial(Fliptron, form="full"),
-    "Fliptron, diagonal": partial(Fliptron, form="diagonal"),
-}
+LEARNERS = {"RCNBF": partial(RCNBF, gamma=0.2, rates=RATES)} | KINDS
 
 
 def turn(kind: str, data: Dataset) -> Turn:
     """Rounds of a learner that has played 2,000 before, the same in every turn."""
-    learner = KINDS[kind](n_classes=data.n_classes, n_features=data.n_features)
+    learner = LEARNERS[kind](n_classes=data.n_classes, n_features=data.n_features)
     simulate(learner, data, rates=RATES, rounds=2000)
     return lambda rounds: simulate(deepcopy(learner), data, rates=RATES, rounds=rounds, seed=1), ROUNDS
 
@@ -43,7 +38,7 @@ def of_rounds() -> str:
     random = np.random.default_rng(0)
     wide = Dataset.of(random.random((2000, 784)), random.integers(10, size=2000), name="784 features")
     rows = []
-    for data, kinds in ((load("digits"), list(KINDS)), (wide, ["RCNBF", "Fliptron, diagonal"])):
+    for data, kinds in ((load("digits"), list(LEARNERS)), (wide, ["RCNBF", "Fliptron, diagonal"])):
         times = best({kind: turn(kind, data) for kind in kinds}, REPEATS)
         for kind, ns in times.items():
             ratios = [f"{ns / times[other]:.1f}" if other in times else "–" for other in ("RCNBF", "RidgeRegression")]

@@ -21,15 +21,8 @@ def _multiply_add(a, b, rounds):
     """Fused multiply-adds on 64 numbers that stay in registers or the first cache."""
     for _ in range(rounds):
         for i in range(a.shape[0]):
-            v = a[i]
-            v = v * b + b
-            v = v * b + b
-            v = v * b + b
-            v = v * b + b
-            v = v * b + b
-            v = v * b + b
-            v = v * b + b
-            a[i] = v * b + b
+            for _ in range(8):
+                a[i] = a[i] * b + b
 
 
 @numba.njit(fastmath=True)

@@ -12,7 +12,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,7 @@ from matplotlib.figure import Figure
 
 import fliptron
 import peers
-from fliptron import RCNBF, SOBA, Confidit, Dataset, Fliptron, Learner, RidgeRegression, simulate
+from fliptron import RCNBF, SOBA, Dataset, Learner, RidgeRegression, simulate
 from fliptron.kernels import loop
 from fliptron.kernels.rows import followed
 from fliptron.kernels.vectors import argmax, scores_of
@@ -32,12 +32,13 @@ from fliptron.learners.base import layout_for
 from hardware import ceilings, machine, roofline
 from tabular import save, table
 from timing import Turn, best, turns
-from workloads import FORMS, Workload, workload
+from workloads import FORMS, KINDS, Workload, workload
 
 GAMMA, RATES = peers.GAMMA, peers.RATES
 RESULTS, IMAGES = Path("benchmarks/results"), Path("docs/images")
 CSR = "ours, float64, handed over as CSR"
 ROUNDS = {"A": 200_000, "B": 20_000, "C": 50_000, "D20": 20_000, "D50": 10_000}
+SECOND_ORDER = KINDS | {"RidgeRegression": partial(RidgeRegression, gamma=GAMMA), "SOBA, diagonal": SOBA}
 DEEP = {64: 10_000, 256: 600, 784: 60}
 GROWTH = {
     "rounds": (10_000, 100_000, 1_000_000, 10_000_000),
@@ -104,15 +105,8 @@ def second_order(repeats: int) -> dict[int, dict[str, float]]:
         random = np.random.default_rng(d)
         work = Workload(f"10×{d}", random.random((500, d)), random.integers(10, size=500), 10)
         data = work.dataset("float64")
-        kinds = {
-            "RidgeRegression": partial(RidgeRegression, gamma=GAMMA),
-            "Confidit": Confidit,
-            "Fliptron, full": partial(Fliptron, form="full"),
-            "Fliptron, diagonal": partial(Fliptron, form="diagonal"),
-            "SOBA, diagonal": SOBA,
-        }
         contenders: dict[str, Turn] = {
-            kind: (ours(data, make(n_classes=10, n_features=d)), rounds) for kind, make in kinds.items()
+            kind: (ours(data, make(n_classes=10, n_features=d)), rounds) for kind, make in SECOND_ORDER.items()
         }
         contenders["RidgeRegression in NumPy and BLAS"] = numpy_ridge(data), max(rounds // 5, 20)
         contenders["MABWiser LinGreedy"] = peers.lin_greedy(work, data), max(rounds // 100, 10)
@@ -180,56 +174,43 @@ def _spin(a, rounds):
 def on_threads(repeats: int, replicates: int = 8) -> dict[str, float]:
     """Wall time of replicates on one thread over that on two."""
 
-    def times(play: Callable[[object], object], things: list) -> Callable[[int], Callable[[int], None]]:
-        def on(threads: int) -> Callable[[int], None]:
-            def turn(_: int) -> None:
-                with ThreadPoolExecutor(threads) as pool:
-                    list(pool.map(play, things))
+    def share(threads: int, plays: list[Callable[[], object]]) -> None:
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(lambda play: play(), plays))
 
-            return turn
-
-        return on
-
-    work = {"a loop that only multiplies": times(lambda a: _spin(a, 10**6), [np.ones(256) for _ in range(replicates)])}
+    work = {"a loop that only multiplies": [partial(_spin, np.ones(256), 10**6) for _ in range(replicates)]}
     for name, form in (("A", "float64"), ("B", "uint8"), ("D20", "float32")):
         data, rounds = workload(name).dataset(form), ROUNDS[name] * 5
         learners = [rcnbf(data, FORMS[form]) for _ in range(replicates)]
-        work[f"{name}, {form}"] = times(
-            lambda each, data=data, rounds=rounds: simulate(each, data, rates=RATES, rounds=rounds), learners
-        )
-    contenders = {(name, n): (on(n), 1) for name, on in work.items() for n in (1, 2)}
+        work[f"{name}, {form}"] = [partial(ours(data, learner), rounds) for learner in learners]
+    contenders = {
+        (key, n): (lambda _, n=n, plays=plays: share(n, plays), 1) for key, plays in work.items() for n in (1, 2)
+    }
     found = turns(contenders, repeats, time.perf_counter)
-    return {name: min(found[name, 1]) / min(found[name, 2]) for name in work}
+    return {key: min(found[key, 1]) / min(found[key, 2]) for key in work}
 
 
 def growth(repeats: int) -> dict[str, list[tuple[int, float]]]:
-    """Seconds as one thing grows, the rest at 10×64 (dense) or 20×50,000 (sparse)."""
+    """Nanoseconds as one thing grows, the rest at 10×64 (dense) or 20×50,000 (sparse)."""
     found: dict[str, list[tuple[int, float]]] = {}
     for thing, sizes in GROWTH.items():
-        contenders: dict[str, Turn] = {}
+        contenders: dict[int, Turn] = {}
         for size in sizes:
             random = np.random.default_rng(size)
             K, d = (size if thing == "K" else 10), (size if thing == "d" else 64)
+            X = random.random((500, d))
             if thing == "nnz":
                 K, d = 20, 50_000
-                places = np.sort(np.argpartition(random.random((200, d)), size)[:, :size], axis=1)
-                indptr = np.arange(0, 200 * size + 1, size)
-                X = sp.csr_array((random.random(200 * size), places.ravel(), indptr), shape=(200, d))
-            else:
-                X = random.random((500, d))
-            rows = X.shape[0]
-            data = Dataset.of(X, random.integers(K, size=rows), classes=tuple(range(K)))
-            rounds = size if thing == "rounds" else max(int(4e7 / (K * max(size if thing == "nnz" else d, 1))), 500)
-            copies = size if thing == "replicates" else 1
-            learners = [rcnbf(data) for _ in range(copies)]
-
-            def play(_: int, data=data, rounds=rounds, learners=learners) -> None:
-                for each in learners:
-                    simulate(each, data, rates=RATES, rounds=rounds)
-
-            contenders[str(size)] = play, (1 if thing == "rounds" else rounds)
-        times = turns(contenders, repeats)
-        found[thing] = [(int(size), min(each)) for size, each in times.items()]
+                places = np.sort(np.argpartition(random.random((200, d)), size)[:, :size], axis=1).ravel()
+                X = sp.csr_array(
+                    (random.random(200 * size), places, np.arange(0, 200 * size + 1, size)), shape=(200, d)
+                )
+            data = Dataset.of(X, random.integers(K, size=X.shape[0]), classes=tuple(range(K)))
+            rounds = size if thing == "rounds" else max(int(4e7 / (K * (size if thing == "nnz" else d))), 500)
+            plays = [partial(ours(data, rcnbf(data)), rounds) for _ in range(size if thing == "replicates" else 1)]
+            play = lambda _, plays=plays: [each() for each in plays]  # noqa: E731
+            contenders[size] = play, (1 if thing == "rounds" else rounds)
+        found[thing] = list(best(contenders, repeats).items())
         print(f"{thing}: slope {slope(found[thing]):.2f}", flush=True)
     return found
 
@@ -266,51 +247,42 @@ def growth_curves(curves: dict[str, list[tuple[int, float]]]) -> Figure:
 
 
 def rounds_table(found: dict[str, dict[str, list[float]]]) -> str:
-    rows = []
-    for key in dict.fromkeys(key for times in found.values() for key in times):
-        cells = []
-        for times in found.values():
-            if key not in times:
-                cells.append("–")
-                continue
-            ns, spread = min(times[key]), np.median(times[key]) / min(times[key])
-            ratio = ns / min(times["ours, float64"])
-            cells.append(f"{ns:,.0f} ns, **{ratio:.2f}×** (±{spread - 1:.0%})")
-        rows.append([key, *cells])
+    def cell(times: dict[str, list[float]], key: str) -> str:
+        if key not in times:
+            return "–"
+        ns, spread = min(times[key]), np.median(times[key]) / min(times[key])
+        return f"{ns:,.0f} ns, **{ns / min(times['ours, float64']):.2f}×** (±{spread - 1:.0%})"
+
+    keys = dict.fromkeys(key for times in found.values() for key in times)
+    rows = [[key, *(cell(times, key) for times in found.values())] for key in keys]
     return table(["", *(f"{name}: {workload(name).title}" for name in found)], rows)
 
 
-def bars(
-    found: dict[str, dict[str, list[float]]], called: dict[str, float], threads: dict[str, float], memory: float
-) -> Iterable[list[str]]:
+def bars(found: dict[str, dict[str, list[float]]], called: dict[str, float], threads: dict[str, float], memory: float):
     """What was to be shown, and what came."""
+
+    def line(text: str, value: float, bound: float, sign: str = "≥") -> list[str]:
+        verdict = "yes" if (value >= bound if sign == "≥" else value <= bound) else "**no**"
+        return [text, f"{value:.2f}", f"{sign} {bound}", verdict]
+
     least = {name: {key: min(times) for key, times in each.items()} for name, each in found.items()}
-
-    def line(text: str, value: float, bound: float, *, above: bool) -> list[str]:
-        verdict = "yes" if (value >= bound if above else value <= bound) else "**no**"
-        return [text, f"{value:.2f}", f"{'≥' if above else '≤'} {bound}", verdict]
-
-    for name, bound in (("A", 3.5), ("B", 2.5)):
-        form = "float32" if name == "A" else "uint8"
+    for name, form, bound in (("A", "float32", 3.5), ("B", "uint8", 2.5)):
         value = least[name][f"ours, {form}"] / least[name][f"floor, {form}"]
-        yield line(f"{name}, {form}: times the bare score pass", value, bound, above=False)
+        yield line(f"{name}, {form}: times the bare score pass", value, bound, "≤")
     for name, times in least.items():
         compact = min(times["ours, float32"], times["ours, uint8"])
+        whole = {"float64": times["ours, float64"]} | ({"float64 as CSR": times[CSR]} if CSR in times else {})
         if "authors' structure" in times:
-            theirs = times["authors' structure"]
-            yield line(f"{name}: authors' structure ÷ float64", theirs / times["ours, float64"], 15, above=True)
-            if CSR in times:
-                yield line(f"{name}: authors' structure ÷ float64 as CSR", theirs / times[CSR], 15, above=True)
-            yield line(f"{name}: authors' structure ÷ float32 or uint8", theirs / compact, 20, above=True)
-        yield line(f"{name}: Vowpal Wabbit's driver ÷ ours", times[list(peers.PEERS)[2]] / compact, 15, above=True)
-        yield line(f"{name}: NumPy loop ÷ float64", times["NumPy loop"] / times["ours, float64"], 10, above=True)
-        if CSR in times:
-            yield line(f"{name}: NumPy loop ÷ float64 as CSR", times["NumPy loop"] / times[CSR], 10, above=True)
+            for form, ns, bound in (*((*each, 15) for each in whole.items()), ("float32 or uint8", compact, 20)):
+                yield line(f"{name}: authors' structure ÷ {form}", times["authors' structure"] / ns, bound)
+        yield line(f"{name}: Vowpal Wabbit's driver ÷ ours", times[list(peers.PEERS)[2]] / compact, 15)
+        for form, ns in whole.items():
+            yield line(f"{name}: NumPy loop ÷ {form}", times["NumPy loop"] / ns, 10)
     overhead = (called["decide + learn"] - called["compiled"] - called["empty loop"]) / 1000
-    yield line("decide + learn from Python, µs beyond the arithmetic", overhead, 1.0, above=False)
+    yield line("decide + learn from Python, µs beyond the arithmetic", overhead, 1.0, "≤")
     for name, value in threads.items():
-        yield line(f"{name}: 8 replicates on 2 threads ÷ on 1", value, 1.8, above=True)
-    yield line("peak memory of 10⁷ rounds on A, MB", memory, 300, above=False)
+        yield line(f"{name}: 8 replicates on 2 threads ÷ on 1", value, 1.8)
+    yield line("peak memory of 10⁷ rounds on A, MB", memory, 300, "≤")
 
 
 def main() -> None:
