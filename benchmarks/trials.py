@@ -158,29 +158,18 @@ def a_round(name: str, form: str) -> list[str]:
     weights = np.random.default_rng(0).normal(size=(8, 10, X.shape[1]))
     many = aligned(weights.astype("float64" if form == "float64" else "float32"))
     S = aligned(np.zeros((4, 10), many.dtype))
-    one = many[0]
-    found = best(
-        {
-            "plain": (lambda n: plain(X, rows[:n], one, S[0], 1), rounds),
-            "not asked ahead": (lambda n: plain(X, rows[:n], one, S[0], 0), rounds),
-            "labels one by one": (lambda n: plain(X, rows[:n], one, S[0], 1, one_by_one), rounds),
-            "four rounds at once": (lambda n: micro_batches(X, rows[:n], one, S), rounds),
-        },
-        REPEATS,
-    )
-    together = best(
-        {
-            "apart": (lambda n: apart(X, rows[: n // 8], many, S[0]), 2 * rounds),
-            **{
-                f"by {visit}": (lambda n, visit=visit: shared(X, rows[: n // 8], many, S[0], visit), 2 * rounds)
-                for visit in (1, 4, 16)
-            },
-        },
-        REPEATS,
-    )
-    cells = [f"{found['plain']:,.0f}", *(f"{found['plain'] / ns:.2f}" for ns in list(found.values())[1:])]
-    cells += [f"{together['apart'] / ns:.2f}" for ns in list(together.values())[1:]]
-    return [f"{name}, {form}", *cells]
+    plays = {
+        "plain": lambda n: plain(X, rows[:n], many[0], S[0], 1),
+        "not asked ahead": lambda n: plain(X, rows[:n], many[0], S[0], 0),
+        "labels one by one": lambda n: plain(X, rows[:n], many[0], S[0], 1, one_by_one),
+        "four rounds at once": lambda n: micro_batches(X, rows[:n], many[0], S),
+    }
+    eight = {"apart": lambda n: apart(X, rows[: n // 8], many, S[0])}
+    eight |= {f"{v}": lambda n, v=v: shared(X, rows[: n // 8], many, S[0], v) for v in (1, 4, 16)}
+    first, *alone = best({key: (play, rounds) for key, play in plays.items()}, REPEATS).values()
+    separate, *together = best({key: (play, 2 * rounds) for key, play in eight.items()}, REPEATS).values()
+    gains = [*(first / ns for ns in alone), *(separate / ns for ns in together)]
+    return [f"{name}, {form}", f"{first:,.0f}", *(f"{gain:.2f}" for gain in gains)]
 
 
 def a_matrix(d: int) -> list[str]:
@@ -226,19 +215,11 @@ def a_layout(name: str) -> list[str]:
     data, rounds = workload(name).dataset("float64"), 20_000
     shape = {"n_classes": data.n_classes, "n_features": data.n_features}
     learners = {kind.__name__: kind(**shape, rates=(0.2, 0.4)) for kind in (ByLabel, fliptron.RCNBF)}
-    times = best(
-        {k: (lambda n, each=each: fliptron.simulate(each, data, rounds=n), rounds) for k, each in learners.items()},
-        REPEATS,
-    )
-    rows, out = fliptron.Stream(data.n_rows).rows(0, rounds), np.zeros(data.n_classes)
-    W = learners["RCNBF"].state.W
-    passes = best(
-        {
-            each.__name__: (lambda n, each=each: each(data.X, rows[:n], W, out), rounds)
-            for each in (sums_in_memory, sums_in_registers)
-        },
-        REPEATS,
-    )
+    plays = {key: lambda n, each=each: fliptron.simulate(each, data, rounds=n) for key, each in learners.items()}
+    times = best({key: (play, rounds) for key, play in plays.items()}, REPEATS)
+    rows, out, W = fliptron.Stream(data.n_rows).rows(0, rounds), np.zeros(data.n_classes), learners["RCNBF"].state.W
+    plays = {each: lambda n, each=each: each(data.X, rows[:n], W, out) for each in (sums_in_memory, sums_in_registers)}
+    passes = best({key: (play, rounds) for key, play in plays.items()}, REPEATS)
     pairs = [tuple(found.values()) for found in (times, passes)]
     cells = [cell for slow, fast in pairs for cell in (f"{slow:,.0f}", f"{fast:,.0f}", f"{slow / fast:.2f}")]
     return [workload(name).title, *cells]

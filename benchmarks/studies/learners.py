@@ -107,28 +107,20 @@ def write(runs: pd.DataFrame, docs: Path) -> list[Path]:
         (name, rates, learner): of(name, rates, learner, ROUNDS, chosen[name, *rates, learner])[: len(SEEDS)]
         for name, rates, learner in itertools.product(DATA, NOISE, GRID)
     }
-    beside = [
-        [name, title, *(f"{of(name, rates, learner, PEER_ROUNDS, setting(rates)).mean():.4f}" for rates in NOISE)]
-        for name in PEER_DATA
-        for title, learner, setting in (
-            ("Vowpal Wabbit", "VowpalWabbit", lambda rates, name=name: chosen[name, *rates, "VowpalWabbit"]),
-            ("Fliptron", "Fliptron", lambda _: {}),
-        )
-    ]
+    beside = []
+    for name, learner in itertools.product(PEER_DATA, (*PEER, "Fliptron")):
+        means = (of(name, rates, learner, PEER_ROUNDS, chosen[name, *rates, learner]).mean() for rates in NOISE)
+        beside.append([name, learner.replace("VowpalWabbit", "Vowpal Wabbit"), *(f"{mean:.4f}" for mean in means)])
     fifty = of("digits", (0.4, 0.4), "Fliptron", ROUNDS, {})
     tenth = "; ".join(
         f"{rates} {of('digits', rates, 'Fliptron', ROUNDS // 10, {}).mean():.3f} against "
         f"{of('digits', rates, 'RCNBF', ROUNDS, {'gamma': 0.2}).mean():.3f}"
         for rates in NOISE
     )
-    settings = [
-        [
-            f"{learner} ({'/'.join(GRID[learner])})",
-            *(", ".join(_plain(chosen[name, *rates, learner]) for rates in NOISE) for name in DATA),
-        ]
-        for learner in GRID
-        if GRID[learner]
-    ]
+    settings = []
+    for learner in [learner for learner in GRID if GRID[learner]]:
+        columns = ([_plain(chosen[name, *rates, learner]) for rates in NOISE] for name in DATA)
+        settings.append([f"{learner} ({'/'.join(GRID[learner])})", *map(", ".join, columns)])
     text = f"""# The learners side by side
 
 Mean error of the played label after {ROUNDS:,} rounds ± half the 95 % interval over {len(SEEDS)} seeds, under six noise
