@@ -114,8 +114,9 @@ def play_on(cluster: str, *arguments: object, **how: object) -> int:
     """Play on a cluster, whose workers cannot import what is here and are sent it."""
     import cloudpickle
 
-    for module in filter(_is_ours, list(sys.modules.values())):
-        cloudpickle.register_pickle_by_value(module)
+    for name, module in list(sys.modules.items()):
+        if name != "__main__" and _is_ours(module):  # that one is sent anyway
+            cloudpickle.register_pickle_by_value(module)
     return play_with_progress(*arguments, cluster=cluster, **how)
 
 
