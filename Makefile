@@ -4,30 +4,44 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help run test lint bench docs reproduce tune study-learners study-variants study-cost-learners study-drift study-trials study-rates study-rcine study-cost study-coverage clean
+LAB := $(VENV)/.lab
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: help run test lint wheel bench docs reproduce study clean
 
 help:  ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
 
-$(READY): pyproject.toml constraints.txt
+$(LAB): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(INSTALL) -e '.[lab]'
 	@touch $@
 
-run: $(READY)  ## compare every learner on handwritten digits with flipped bits; ends with the path of a report
+$(READY): $(LAB)
+	$(INSTALL) -e '.[dev]'
+	@touch $@
+
+run: $(LAB)  ## compare every learner on handwritten digits with flipped bits; ends with the path of a report
 	$(BIN)/fliptron run --out out
 
 lint: $(READY)  ## format, style, types, import contract
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/mypy tests --disable-error-code arg-type --disable-error-code union-attr --disable-error-code index
 	$(BIN)/lint-imports
 
-test: lint  ## lint, then every test and doctest
+wheel: $(READY)  ## the wheel, installed alone in an environment of its own, and played with
+	rm -rf out/wheel
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir out/wheel .
+	$(PYTHON) -m venv out/wheel/environment
+	out/wheel/environment/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt out/wheel/*.whl
+	out/wheel/environment/bin/python -I tests/played.py
+
+test: lint docs wheel  ## lint, types, the site, the wheel, every test and doctest
 	$(BIN)/pytest -n auto
 
 docs: $(READY)  ## the documentation site, in docs/_build/html
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	$(BIN)/sphinx-build -W --keep-going -q docs docs/_build/html
 	@echo docs/_build/html/index.html
 
@@ -35,45 +49,11 @@ reproduce: $(READY)  ## the paper and beyond (half an hour to an hour; needs FLI
 	$(BIN)/fliptron reproduce --scale desk --out out/paper
 	$(BIN)/python benchmarks/quote.py out/paper
 
+study: $(READY)  ## from plan to table: make study NAME=drift (some need FLIPTRON_DATA); without NAME, what there is
+	$(BIN)/python benchmarks/study.py $(NAME)
 
-tune: $(READY)  ## how the default settings were chosen (about ten minutes); writes docs/tuning.md
-	$(BIN)/python benchmarks/tune.py
-
-PEERS := $(VENV)/.peers
-
-$(PEERS): $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[peers]'
-	@touch $@
-
-bench: $(PEERS)  ## speed beside peers and beside the hardware (five minutes); writes benchmarks/results/speed.md
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/speed.py
-
-study-learners: $(PEERS)  ## every learner at its best beside Fliptron (an hour; needs FLIPTRON_DATA); docs/tables/learners.md
-	$(BIN)/python benchmarks/learners.py play
-
-study-variants: $(READY)  ## what was tried on the way to Fliptron (three minutes); writes docs/tables/variants.md
-	$(BIN)/python benchmarks/variants.py
-
-study-cost-learners: $(READY)  ## what a round of Fliptron costs beside others (half a minute); writes docs/tables/cost.md
-	$(BIN)/python benchmarks/cost.py
-
-study-trials: $(READY)  ## what was tried to make a round faster (two minutes); writes docs/tables/trials.md
-	$(BIN)/python benchmarks/trials.py
-
-study-drift: $(READY)  ## recovery from a permutation of labels (a minute); writes docs/tables/drift.md
-	$(BIN)/python benchmarks/drift.py
-
-study-rates: $(READY)  ## rate estimators on four data sets (an hour; needs FLIPTRON_DATA); writes docs/tables/rates.md
-	$(BIN)/python benchmarks/rates.py play
-
-study-rcine: $(READY)  ## RCINE beside RCNBF with true rates (two minutes; needs FLIPTRON_DATA)
-	$(BIN)/python benchmarks/rcine.py errors
-
-study-cost: $(READY)  ## what an estimate costs, NREst and plateaus (three minutes)
-	$(BIN)/python benchmarks/rcine.py cost
-
-study-coverage: $(READY)  ## do the plateaus' intervals cover where no round is certain? (a minute)
-	$(BIN)/python benchmarks/coverage.py
+bench: $(READY)  ## speed beside peers and beside the hardware (five minutes); also NAME=trials or NAME=cost
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/$(or $(NAME),speed).py
 
 clean:  ## remove the environment and what it made
-	rm -rf $(VENV) out .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) out docs/_build docs/examples .pytest_cache .mypy_cache .ruff_cache

@@ -6,7 +6,7 @@ They do what their users would write. NumPy, the authors' structure and scikit-l
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numba
@@ -118,7 +118,7 @@ def vowpal_driver(work: Workload, data: Dataset) -> Play:
 
 
 def vowpal_python(work: Workload, data: Dataset) -> Play:
-    """Two calls a round, `predict` and `learn`, on text made ahead."""
+    """Two calls per round, `predict` and `learn`, on text made ahead."""
     import vowpalwabbit
 
     texts = _texts(work.X, range(min(data.n_rows, 2000)))
@@ -140,7 +140,7 @@ def river_models(work: Workload, data: Dataset) -> Play:
     """River: a linear regression of the bit for every label, on dictionaries made ahead."""
     from river import linear_model
 
-    rows = [dict(pairs) for pairs in _pairs(work.X, range(min(data.n_rows, 500)))]
+    rows = [dict(_pairs(work.X, row)) for row in range(min(data.n_rows, 500))]
 
     def play(rounds: int) -> None:
         models = [linear_model.LinearRegression() for _ in range(work.K)]
@@ -198,30 +198,19 @@ PEERS = {
     "river, linear regressions": (river_models, 200),
     "scikit-learn SGDClassifier (told the truth)": (sgd_classifier, 300),
 }
-"""Contender and rounds a turn."""
+"""Contender and rounds per turn."""
 
 
 def _unit(X: np.ndarray) -> np.ndarray:
     return X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-12)
 
 
-def _pairs(X: np.ndarray | sp.csr_array, rows) -> list[list[tuple[str, float]]]:
-    found = []
-    for i in rows:
-        if sp.issparse(X):
-            places, values = X.indices[X.indptr[i] : X.indptr[i + 1]], X.data[X.indptr[i] : X.indptr[i + 1]]
-        else:
-            places = np.flatnonzero(X[i])
-            values = X[i][places]
-        length = max(np.linalg.norm(values.astype(float)), 1e-12)
-        found.append([(f"f{j}", v / length) for j, v in zip(places.tolist(), values.tolist(), strict=True)])
-    return found
+def _pairs(X: np.ndarray | sp.csr_array, row: int) -> list[tuple[str, float]]:
+    x = sp.csr_array(X[[row]], dtype=float)
+    values = x.data / max(np.linalg.norm(x.data), 1e-12)
+    return [(f"f{j}", value) for j, value in zip(x.indices.tolist(), values.tolist(), strict=True)]
 
 
-def _texts(X: np.ndarray | sp.csr_array, rows) -> list[str]:
-    unique = list(dict.fromkeys(rows))
-    texts = {
-        i: " ".join(f"{name}:{value:.5g}" for name, value in pairs)
-        for i, pairs in zip(unique, _pairs(X, unique), strict=True)
-    }
-    return [texts[i] for i in rows]
+def _texts(X: np.ndarray | sp.csr_array, rows: Iterable[int]) -> list[str]:
+    texts = {row: " ".join(f"{name}:{value:.5g}" for name, value in _pairs(X, row)) for row in set(rows)}
+    return [texts[row] for row in rows]

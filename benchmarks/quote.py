@@ -1,4 +1,4 @@
-"""Copy what README and docs quote from a finished reproduction: docs/reproduction.md, its figures and tables.
+"""What do README and docs quote from a finished reproduction? docs/reproduction.md, its figures and tables.
 
 python benchmarks/quote.py out/paper
 """
@@ -13,6 +13,9 @@ import pandas as pd
 
 import fliptron
 from fliptron.experiments.paper import NAMES, SCALES
+from fliptron.output import make_folder
+from fliptron.report.statistics import plus_minus
+from tabular import pair, save, table
 
 FIGURES = {
     "glance": "At a glance: the (0.2, 0.4) setting",
@@ -25,21 +28,19 @@ FIGURES = {
 
 
 def main(folder: Path) -> None:
-    images, tables = Path("docs/images/paper"), Path("docs/tables/paper")
-    for place in (images, tables):
-        place.mkdir(parents=True, exist_ok=True)
-    for path in (folder / "tables").glob("*.csv"):
-        shutil.copy(path, tables)
-    pictures = []
-    for name, title in FIGURES.items():
-        if (folder / "figures" / f"{name}.svg").exists():
-            shutil.copy(folder / "figures" / f"{name}.png", images)
-            pictures.append(f"## {title}\n\n![{title}](images/paper/{name}.png)\n")
+    for kind, place in (("figures/*.png", "docs/images/paper"), ("tables/*.csv", "docs/tables/paper")):
+        for path in folder.glob(kind):
+            shutil.copy(path, make_folder(Path(place)))
+    pictures = [
+        f"## {title}\n\n![{title}](images/paper/{name}.png)\n"
+        for name, title in FIGURES.items()
+        if (folder / "figures" / f"{name}.png").exists()
+    ]
     claims = pd.read_csv(folder / "tables" / "claims.csv")
     rates = pd.read_csv(folder / "tables" / "rates.csv").dropna(subset=["off"])
     rates["dataset"] = rates.dataset.map(NAMES)
     beyond = pd.read_csv(folder / "tables" / "beyond.csv")
-    beyond["cell"] = [f"({row.rho0:g}, {row.rho1:g})" for row in beyond.itertuples()]
+    beyond["cell"] = [pair(row) for row in zip(beyond.rho0, beyond.rho1, strict=True)]
     beyond["dataset"] = beyond.dataset.map(NAMES)
     wide = beyond.pivot_table(index=["dataset", "learner"], columns="cell", values="error", sort=False).reset_index()
     desk = SCALES["desk"]
@@ -76,34 +77,24 @@ ours (plateaus), Fliptron its own count.
 
 {_markdown(wide)}
 """
-    Path("docs/reproduction.md").write_text(text)
-    print("docs/reproduction.md")
+    print(save(Path("docs/reproduction.md"), text))
 
 
-def _readme(table: pd.DataFrame, rounds: int) -> None:
+def _readme(errors: pd.DataFrame, rounds: int) -> None:
     """The README's table, between its two marks."""
-    names = [name for name in NAMES.values() if name in set(table.dataset)]
-    cells = {
-        (row.learner, row.dataset): f"{row.error:.3f}" + ("" if pd.isna(row.ci95) else f" ± {row.ci95:.3f}")
-        for row in table.itertuples()
-    }
-    order = table[table.dataset == names[0]].sort_values("error").learner.tolist()
-    order += [learner for learner in dict.fromkeys(table.learner) if learner not in order]
-    lines = ["| learner | " + " | ".join(names) + " |", "|---|" + "---|" * len(names)]
-    lines += [f"| {each} | " + " | ".join(cells.get((each, name), "–") for name in names) + " |" for each in order]
+    names = [name for name in NAMES.values() if name in set(errors.dataset)]
+    cells = {(row.learner, row.dataset): plus_minus(row.error, row.ci95, 3) for row in errors.itertuples()}
+    order = dict.fromkeys([*errors[errors.dataset == names[0]].sort_values("error").learner, *errors.learner])
+    rows = [[each, *(cells.get((each, name), "–") for name in names)] for each in order]
     text = Path("README.md").read_text()
     before, after = text.split("<!-- desk -->")[0], text.split("<!-- end -->")[1]
-    block = f"Error after {rounds:,} rounds, mean ± 95 % over seeds:\n\n" + "\n".join(lines)
-    Path("README.md").write_text(f"{before}<!-- desk -->\n{block}\n<!-- end -->{after}")
+    block = f"Error after {rounds:,} rounds, mean ± 95 % over seeds:\n\n" + table(["learner", *names], rows)
+    save(Path("README.md"), f"{before}<!-- desk -->\n{block}\n<!-- end -->{after}")
 
 
 def _markdown(frame: pd.DataFrame) -> str:
-    lines = ["| " + " | ".join(map(str, frame.columns)) + " |", "|" + "---|" * len(frame.columns)]
-    for row in frame.itertuples(index=False):
-        lines.append(
-            "| " + " | ".join(f"{value:.3f}" if isinstance(value, float) else str(value) for value in row) + " |"
-        )
-    return "\n".join(lines)
+    rows = ([f"{value:.3f}" if isinstance(value, float) else str(value) for value in row] for row in frame.to_numpy())
+    return table(list(map(str, frame.columns)), rows)
 
 
 if __name__ == "__main__":

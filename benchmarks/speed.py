@@ -1,24 +1,21 @@
-"""Speed, beside peers and beside the hardware, in one run.
+"""How fast is a round, beside peers and beside the hardware, in one run?
 
     make bench        # five minutes; writes benchmarks/results/speed.md, .json and two pictures in docs/images
 
-Contenders take turns and each keeps its best CPU time of several, since a shared machine adds time and never takes any
-away: read the ratios, not the times. The spread is the median turn over the best one.
+How time is taken is said in `timing.py`. The spread is the median turn over the best one.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
-import platform
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numba
 import numpy as np
@@ -27,48 +24,41 @@ from matplotlib.figure import Figure
 
 import fliptron
 import peers
-from fliptron import RCNBF, SOBA, Confidit, Dataset, Fliptron, Learner, RidgeRegression, simulate
+from fliptron import RCNBF, SOBA, Dataset, Learner, RidgeRegression, simulate
 from fliptron.kernels import loop
 from fliptron.kernels.rows import followed
 from fliptron.kernels.vectors import argmax, scores_of
-from workloads import Workload, workload
+from fliptron.learners.base import layout_for
+from hardware import ceilings, machine, roofline
+from tabular import save, table
+from timing import Turn, best, turns
+from workloads import FORMS, KINDS, Workload, workload
 
 GAMMA, RATES = peers.GAMMA, peers.RATES
 RESULTS, IMAGES = Path("benchmarks/results"), Path("docs/images")
-Turn = tuple[Callable[[int], object], int]
-
-# --- measuring -------------------------------------------------------------------------------------------
-
-
-def turns(contenders: dict[Any, Turn], repeats: int, clock: Callable[[], float] = time.process_time) -> dict[Any, list]:
-    """Nanoseconds a round of every turn of every contender, taking turns."""
-    found: dict[Any, list[float]] = {name: [] for name in contenders}
-    for play, rounds in contenders.values():
-        play(min(rounds, 100))  # compiles
-        play(rounds)
-    for _ in range(repeats):
-        for name, (play, rounds) in contenders.items():
-            began = clock()
-            play(rounds)
-            found[name].append((clock() - began) / rounds * 1e9)
-    return found
-
-
-def best(contenders: dict[str, Turn], repeats: int) -> dict[str, float]:
-    return {name: min(times) for name, times in turns(contenders, repeats).items()}
+CSR = "ours, float64, handed over as CSR"
+ROUNDS = {"A": 200_000, "B": 20_000, "C": 50_000, "D20": 20_000, "D50": 10_000}
+SECOND_ORDER = KINDS | {"RidgeRegression": partial(RidgeRegression, gamma=GAMMA), "SOBA, diagonal": SOBA}
+DEEP = {64: 10_000, 256: 600, 784: 60}
+GROWTH = {
+    "rounds": (10_000, 100_000, 1_000_000, 10_000_000),
+    "d": (64, 256, 1024, 4096),
+    "K": (10, 40, 160, 640),
+    "nnz": (25, 100, 400, 1600),
+    "replicates": (1, 2, 4, 8),
+}
 
 
 def rcnbf(data: Dataset, dtype: str = "float64") -> Learner:
     return RCNBF(n_classes=data.n_classes, n_features=data.n_features, gamma=GAMMA, rates=RATES, dtype=dtype)
 
 
-def ours(data: Dataset, make: Callable[[], Learner]) -> Callable[[int], object]:
-    learner = make()
+def ours(data: Dataset, learner: Learner) -> Callable[[int], object]:
     return lambda rounds: simulate(learner, data, rates=RATES, rounds=rounds)
 
 
 @numba.njit(_nrt=False)
-def _score_pass(X, rows, W, scores):  # type: ignore[no-untyped-def]
+def _score_pass(X, rows, W, scores):
     total, n = 0, rows.shape[0]
     for i in range(n):
         scores_of(W, followed(X, rows[i], rows[min(i + 1, n - 1)]), scores)
@@ -77,21 +67,13 @@ def _score_pass(X, rows, W, scores):  # type: ignore[no-untyped-def]
 
 
 def score_pass(data: Dataset, dtype: str) -> Callable[[int], object]:
-    """The floor: K dot products a round, the best label, and nothing else."""
+    """The floor: K dot products per round, the best label, and nothing else."""
     learner = rcnbf(data, dtype)
-    learner.arrange(data.X)
+    learner.arrange(layout_for(data.X))
     W = learner.state.W
     W[:] = np.random.default_rng(0).normal(size=W.shape)
     stream = fliptron.Stream(data.n_rows)
     return lambda rounds: _score_pass(data.X, stream.rows(0, rounds), W, learner.state.scores)
-
-
-# --- what is measured ------------------------------------------------------------------------------------
-
-FORMS = {"float64": "float64", "float32": "float32", "uint8": "float32"}
-"""Storage of the examples, and precision of the weights that goes with it."""
-CSR = "ours, float64, handed over as CSR"
-ROUNDS = {"A": 200_000, "B": 20_000, "C": 50_000, "D20": 20_000, "D50": 10_000}
 
 
 def rounds_beside_peers(repeats: int) -> dict[str, dict[str, list[float]]]:
@@ -103,10 +85,10 @@ def rounds_beside_peers(repeats: int) -> dict[str, dict[str, list[float]]]:
         for form, precision in FORMS.items():
             data = plain if form == "float64" else work.dataset(form)
             contenders[f"floor, {form}"] = score_pass(data, precision), rounds
-            contenders[f"ours, {form}"] = ours(data, lambda data=data, p=precision: rcnbf(data, p)), rounds
+            contenders[f"ours, {form}"] = ours(data, rcnbf(data, precision)), rounds
         if name == "B":  # four of five pixels are zero
             sparse = work._replace(X=sp.csr_array(work.X)).dataset("float64")
-            contenders[CSR] = ours(sparse, lambda sparse=sparse: rcnbf(sparse)), rounds
+            contenders[CSR] = ours(sparse, rcnbf(sparse)), rounds
         for peer, (make, turn) in peers.PEERS.items():
             if name[0] == "D" and peer == "authors' structure":
                 continue  # X as a whole matrix would take 4 GB, and a round a million additions
@@ -117,20 +99,15 @@ def rounds_beside_peers(repeats: int) -> dict[str, dict[str, list[float]]]:
 
 
 def second_order(repeats: int) -> dict[int, dict[str, float]]:
+    """Learners whose cost grows with d², and their cheaper forms."""
     found = {}
-    for d, rounds in ((64, 10_000), (256, 600), (784, 60)):
+    for d, rounds in DEEP.items():
         random = np.random.default_rng(d)
         work = Workload(f"10×{d}", random.random((500, d)), random.integers(10, size=500), 10)
         data = work.dataset("float64")
-        shape = {"n_classes": 10, "n_features": d}
-        kinds = {
-            "RidgeRegression": lambda shape=shape: RidgeRegression(**shape, gamma=GAMMA),
-            "Confidit": lambda shape=shape: Confidit(**shape),
-            "Fliptron, full": lambda shape=shape: Fliptron(**shape, form="full"),
-            "Fliptron, diagonal": lambda shape=shape: Fliptron(**shape, form="diagonal"),
-            "SOBA, diagonal": lambda shape=shape: SOBA(**shape),
+        contenders: dict[str, Turn] = {
+            kind: (ours(data, make(n_classes=10, n_features=d)), rounds) for kind, make in SECOND_ORDER.items()
         }
-        contenders: dict[str, Turn] = {kind: (ours(data, make), rounds) for kind, make in kinds.items()}
         contenders["RidgeRegression in NumPy and BLAS"] = numpy_ridge(data), max(rounds // 5, 20)
         contenders["MABWiser LinGreedy"] = peers.lin_greedy(work, data), max(rounds // 100, 10)
         found[d] = best(contenders, repeats)
@@ -139,6 +116,7 @@ def second_order(repeats: int) -> dict[int, dict[str, float]]:
 
 
 def numpy_ridge(data: Dataset) -> Callable[[int], object]:
+    """Ridge regression as one would write it with BLAS."""
     from scipy.linalg.blas import dsymv, dsyr
 
     K, d = data.n_classes, data.n_features
@@ -157,11 +135,11 @@ def numpy_ridge(data: Dataset) -> Callable[[int], object]:
 
 
 @numba.njit
-def _rounds_alone(state, schedule, key, X, rounds):  # type: ignore[no-untyped-def]
+def _rounds_alone(state, turn, key, X, rounds):
     for t in range(rounds):
         x = X[t % X.shape[0]]
-        label, greedy, probability = loop.decide_one(state, schedule, key, x, t)
-        loop.learn_one(state, 2, x, (label, greedy, probability), 1)
+        label, greedy, probability = loop.decide_one(state, turn, key, x)
+        loop.learn_one(state, turn, x, (float(label), float(greedy), probability), 1.0)
 
 
 def from_python(repeats: int) -> dict[str, float]:
@@ -178,7 +156,7 @@ def from_python(repeats: int) -> dict[str, float]:
     return best(
         {
             "decide + learn": (called, 1500),
-            "compiled": (lambda n: _rounds_alone(alone.state, alone.schedule, np.uint64(alone.key), data.X, n), 1500),
+            "compiled": (lambda n: _rounds_alone(alone.state, alone.turn, np.uint64(alone.key), data.X, n), 1500),
             "empty loop": (lambda n: [None for _ in rows[:n]], 1500),
         },
         repeats * 5,
@@ -186,7 +164,7 @@ def from_python(repeats: int) -> dict[str, float]:
 
 
 @numba.njit(nogil=True, fastmath=True)
-def _spin(a, rounds):  # type: ignore[no-untyped-def]
+def _spin(a, rounds):
     """Arithmetic and nothing else: what two threads can give at best."""
     for _ in range(rounds):
         for i in range(a.shape[0]):
@@ -196,68 +174,50 @@ def _spin(a, rounds):  # type: ignore[no-untyped-def]
 def on_threads(repeats: int, replicates: int = 8) -> dict[str, float]:
     """Wall time of replicates on one thread over that on two."""
 
-    def times(play: Callable[[object], object], things: list) -> Callable[[int], Callable[[int], None]]:
-        def on(threads: int) -> Callable[[int], None]:
-            def turn(_: int) -> None:
-                with ThreadPoolExecutor(threads) as pool:
-                    list(pool.map(play, things))
+    def share(threads: int, plays: list[Callable[[], object]]) -> None:
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(lambda play: play(), plays))
 
-            return turn
-
-        return on
-
-    work = {"a loop that only multiplies": times(lambda a: _spin(a, 10**6), [np.ones(256) for _ in range(replicates)])}
+    work = {"a loop that only multiplies": [partial(_spin, np.ones(256), 10**6) for _ in range(replicates)]}
     for name, form in (("A", "float64"), ("B", "uint8"), ("D20", "float32")):
         data, rounds = workload(name).dataset(form), ROUNDS[name] * 5
         learners = [rcnbf(data, FORMS[form]) for _ in range(replicates)]
-        work[f"{name}, {form}"] = times(
-            lambda each, data=data, rounds=rounds: simulate(each, data, rates=RATES, rounds=rounds), learners
-        )
-    contenders = {(name, n): (on(n), 1) for name, on in work.items() for n in (1, 2)}
+        work[f"{name}, {form}"] = [partial(ours(data, learner), rounds) for learner in learners]
+    contenders = {
+        (key, n): (lambda _, n=n, plays=plays: share(n, plays), 1) for key, plays in work.items() for n in (1, 2)
+    }
     found = turns(contenders, repeats, time.perf_counter)
-    return {name: min(found[name, 1]) / min(found[name, 2]) for name in work}
-
-
-GROWTH = {
-    "rounds": (10_000, 100_000, 1_000_000, 10_000_000),
-    "d": (64, 256, 1024, 4096),
-    "K": (10, 40, 160, 640),
-    "nnz": (25, 100, 400, 1600),
-    "replicates": (1, 2, 4, 8),
-}
+    return {key: min(found[key, 1]) / min(found[key, 2]) for key in work}
 
 
 def growth(repeats: int) -> dict[str, list[tuple[int, float]]]:
-    """Seconds as one thing grows, the rest at 10×64 (dense) or 20×50,000 (sparse)."""
+    """Nanoseconds as one thing grows, the rest at 10×64 (dense) or 20×50,000 (sparse)."""
     found: dict[str, list[tuple[int, float]]] = {}
     for thing, sizes in GROWTH.items():
-        contenders: dict[str, Turn] = {}
+        contenders: dict[int, Turn] = {}
         for size in sizes:
             random = np.random.default_rng(size)
             K, d = (size if thing == "K" else 10), (size if thing == "d" else 64)
+            X = random.random((500, d))
             if thing == "nnz":
                 K, d = 20, 50_000
-                places = np.sort(np.argpartition(random.random((200, d)), size)[:, :size], axis=1)
-                indptr = np.arange(0, 200 * size + 1, size)
-                X = sp.csr_array((random.random(200 * size), places.ravel(), indptr), shape=(200, d))
-            else:
-                X = random.random((500, d))
-            rows = X.shape[0]
-            data = Dataset.of(X, random.integers(K, size=rows), classes=tuple(range(K)))
-            rounds = size if thing == "rounds" else max(int(4e7 / (K * max(size if thing == "nnz" else d, 1))), 500)
-            copies = size if thing == "replicates" else 1
-            learners = [rcnbf(data) for _ in range(copies)]
-
-            def play(_: int, data=data, rounds=rounds, learners=learners) -> None:
-                for each in learners:
-                    simulate(each, data, rates=RATES, rounds=rounds)
-
-            contenders[str(size)] = play, (1 if thing == "rounds" else rounds)
-        times = turns(contenders, repeats)
-        found[thing] = [(int(size), min(each)) for size, each in times.items()]
-        slope = np.polyfit(*np.log(np.array(found[thing])[1:].T), 1)[0]
-        print(f"{thing}: slope {slope:.2f}", flush=True)
+                places = np.sort(np.argpartition(random.random((200, d)), size)[:, :size], axis=1).ravel()
+                X = sp.csr_array(
+                    (random.random(200 * size), places, np.arange(0, 200 * size + 1, size)), shape=(200, d)
+                )
+            data = Dataset.of(X, random.integers(K, size=X.shape[0]), classes=tuple(range(K)))
+            rounds = size if thing == "rounds" else max(int(4e7 / (K * (size if thing == "nnz" else d))), 500)
+            plays = [partial(ours(data, rcnbf(data)), rounds) for _ in range(size if thing == "replicates" else 1)]
+            play = lambda _, plays=plays: [each() for each in plays]  # noqa: E731
+            contenders[size] = play, (1 if thing == "rounds" else rounds)
+        found[thing] = list(best(contenders, repeats).items())
+        print(f"{thing}: slope {slope(found[thing]):.2f}", flush=True)
     return found
+
+
+def slope(points: list[tuple[int, float]]) -> float:
+    """Of log cost over log size, without the smallest size."""
+    return float(np.polyfit(*np.log(np.array(points)[1:].T), 1)[0])
 
 
 def peak_memory(rounds: int) -> float:
@@ -270,86 +230,6 @@ def peak_memory(rounds: int) -> float:
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)  # compiles
     told = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
     return int(told.split()[1]) * 1024 / 1e6
-
-
-# --- the hardware ----------------------------------------------------------------------------------------
-
-
-@numba.njit(fastmath=True)
-def _multiply_add(a, b, rounds):  # type: ignore[no-untyped-def]
-    """Fused multiply-adds on 64 numbers that stay in registers or the first cache."""
-    for _ in range(rounds):
-        for i in range(a.shape[0]):
-            v = a[i]
-            v = v * b + b
-            v = v * b + b
-            v = v * b + b
-            v = v * b + b
-            v = v * b + b
-            v = v * b + b
-            v = v * b + b
-            a[i] = v * b + b
-
-
-@numba.njit(fastmath=True)
-def _read(a, rounds):  # type: ignore[no-untyped-def]
-    total = a.dtype.type(0)
-    for _ in range(rounds):
-        for i in range(a.shape[0]):
-            total += a[i]
-    return total
-
-
-def ceilings(repeats: int) -> dict[str, float]:
-    """GFLOP/s of multiply-adds, and GB/s read from each cache and from memory."""
-    found = {}
-    for dtype in ("float64", "float32"):
-        a, b = np.full(256, 0.5, dtype), np.dtype(dtype).type(0.5)
-        ns = best({"": (lambda n, a=a, b=b: _multiply_add(a, b, n), 20_000)}, repeats)[""]
-        found[f"GFLOP/s, {dtype}"] = 256 * 16 / ns
-    for level, size in (("L1", 2**14), ("L2", 2**18), ("L3", 2**22), ("memory", 2**27)):
-        a = np.ones(size // 4, np.float32)
-        ns = best({"": (lambda n, a=a: _read(a, n), max(2**28 // size, 2))}, repeats)[""]
-        found[f"GB/s, {level}"] = size / ns
-    return found
-
-
-def roofline(found: dict, tops: dict[str, float]) -> Figure:
-    """Operations a byte against operations a second, of scores and steps: 2·K·n and a tenth more than 2·n."""
-    figure = Figure(figsize=(8.0, 5.0), layout="constrained")
-    axes = figure.add_subplot()
-    x = np.geomspace(0.1, 10, 200)
-    for level, style in (("L1", "-"), ("L3", "--"), ("memory", ":")):
-        peak = tops["GFLOP/s, float32"]
-        axes.plot(x, np.minimum(x * tops[f"GB/s, {level}"], peak), style, color="0.4", linewidth=1)
-        side = 1.15 if level == "L1" else 0.8  # the caches may lie close
-        axes.annotate(level, (x[8], x[8] * tops[f"GB/s, {level}"] * side), fontsize=8, color="0.3")
-    axes.axhline(tops["GFLOP/s, float64"], color="0.75", linewidth=1)
-    axes.annotate("float64 peak", (4, tops["GFLOP/s, float64"] * 1.06), fontsize=8, color="0.4")
-    axes.annotate("float32 peak", (4, tops["GFLOP/s, float32"] * 1.06), fontsize=8, color="0.4")
-    colours = dict(zip(ROUNDS, ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00"), strict=True))
-    marks = {"float64": "o", "float32": "s", "uint8": "^"}
-    for name, times in found.items():
-        work = workload(name)
-        n = work.X.nnz / work.X.shape[0] if sp.issparse(work.X) else work.X.shape[1]
-        for form, precision in FORMS.items():
-            weight = np.dtype(precision).itemsize
-            value = np.dtype(form).itemsize + (4 if sp.issparse(work.X) else 0)
-            operations, moved = 2 * work.K * n + 2.2 * n, work.K * n * weight + n * value
-            axes.plot(
-                operations / moved,
-                operations / min(times[f"ours, {form}"]),
-                marks[form],
-                color=colours[name],
-                markersize=8,
-                label=f"{name}, {form}",
-            )
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlabel("operations a byte of weights and example")
-    axes.set_ylabel("GFLOP/s of a whole round")
-    figure.legend(loc="outside right center", frameon=False, fontsize=8)
-    return figure
 
 
 def growth_curves(curves: dict[str, list[tuple[int, float]]]) -> Figure:
@@ -366,112 +246,89 @@ def growth_curves(curves: dict[str, list[tuple[int, float]]]) -> Figure:
     return figure
 
 
-# --- the report ------------------------------------------------------------------------------------------
+def rounds_table(found: dict[str, dict[str, list[float]]]) -> str:
+    def cell(times: dict[str, list[float]], key: str) -> str:
+        if key not in times:
+            return "–"
+        ns, spread = min(times[key]), np.median(times[key]) / min(times[key])
+        return f"{ns:,.0f} ns, **{ns / min(times['ours, float64']):.2f}×** (±{spread - 1:.0%})"
+
+    keys = dict.fromkeys(key for times in found.values() for key in times)
+    rows = [[key, *(cell(times, key) for times in found.values())] for key in keys]
+    return table(["", *(f"{name}: {workload(name).title}" for name in found)], rows)
 
 
-def machine() -> dict[str, str]:
-    facts = {"processor": platform.processor() or platform.machine(), "cores": str(os.cpu_count())}
-    if Path("/proc/cpuinfo").exists():
-        lines = dict(line.split(":", 1) for line in Path("/proc/cpuinfo").read_text().splitlines() if ":" in line)
-        facts["processor"] = {key.strip(): value.strip() for key, value in lines.items()}["model name"]
-    for level in range(4):
-        size = Path(f"/sys/devices/system/cpu/cpu0/cache/index{level}/size")
-        if size.exists():
-            facts[f"cache {level}"] = size.read_text().strip()
-    facts |= {"Python": platform.python_version(), "NumPy": np.__version__, "Numba": numba.__version__}
-    return facts | {"fliptron": fliptron.__version__}
-
-
-def table(found: dict[str, dict[str, list[float]]]) -> Iterable[str]:
-    names = list(dict.fromkeys(key for times in found.values() for key in times))
-    yield "| | " + " | ".join(f"{name}: {workload(name).title}" for name in found) + " |"
-    yield "|---|" + "---|" * len(found)
-    for key in names:
-        cells = []
-        for times in found.values():
-            if key not in times:
-                cells.append("–")
-                continue
-            ns, spread = min(times[key]), np.median(times[key]) / min(times[key])
-            ratio = ns / min(times["ours, float64"])
-            cells.append(f"{ns:,.0f} ns, **{ratio:.2f}×** (±{spread - 1:.0%})")
-        yield f"| {key} | " + " | ".join(cells) + " |"
-
-
-def bars(found: dict, called: dict[str, float], threads: dict[str, float], memory: float) -> Iterable[str]:
+def bars(found: dict[str, dict[str, list[float]]], called: dict[str, float], threads: dict[str, float], memory: float):
     """What was to be shown, and what came."""
+
+    def line(text: str, value: float, bound: float, sign: str = "≥") -> list[str]:
+        verdict = "yes" if (value >= bound if sign == "≥" else value <= bound) else "**no**"
+        return [text, f"{value:.2f}", f"{sign} {bound}", verdict]
+
     least = {name: {key: min(times) for key, times in each.items()} for name, each in found.items()}
-
-    def line(text: str, value: float, bound: float, *, above: bool) -> str:
-        verdict = "yes" if (value >= bound if above else value <= bound) else "**no**"
-        return f"| {text} | {value:.2f} | {'≥' if above else '≤'} {bound} | {verdict} |"
-
-    yield "| | here | wanted | |"
-    yield "|---|---|---|---|"
-    for name, bound in (("A", 3.5), ("B", 2.5)):
-        form = "float32" if name == "A" else "uint8"
+    for name, form, bound in (("A", "float32", 3.5), ("B", "uint8", 2.5)):
         value = least[name][f"ours, {form}"] / least[name][f"floor, {form}"]
-        yield line(f"{name}, {form}: times the bare score pass", value, bound, above=False)
+        yield line(f"{name}, {form}: times the bare score pass", value, bound, "≤")
     for name, times in least.items():
         compact = min(times["ours, float32"], times["ours, uint8"])
+        whole = {"float64": times["ours, float64"]} | ({"float64 as CSR": times[CSR]} if CSR in times else {})
         if "authors' structure" in times:
-            theirs = times["authors' structure"]
-            yield line(f"{name}: authors' structure ÷ float64", theirs / times["ours, float64"], 15, above=True)
-            if CSR in times:
-                yield line(f"{name}: authors' structure ÷ float64 as CSR", theirs / times[CSR], 15, above=True)
-            yield line(f"{name}: authors' structure ÷ float32 or uint8", theirs / compact, 20, above=True)
-        yield line(f"{name}: Vowpal Wabbit's driver ÷ ours", times[list(peers.PEERS)[2]] / compact, 15, above=True)
-        yield line(f"{name}: NumPy loop ÷ float64", times["NumPy loop"] / times["ours, float64"], 10, above=True)
-        if CSR in times:
-            yield line(f"{name}: NumPy loop ÷ float64 as CSR", times["NumPy loop"] / times[CSR], 10, above=True)
+            for form, ns, bound in (*((*each, 15) for each in whole.items()), ("float32 or uint8", compact, 20)):
+                yield line(f"{name}: authors' structure ÷ {form}", times["authors' structure"] / ns, bound)
+        yield line(f"{name}: Vowpal Wabbit's driver ÷ ours", times[list(peers.PEERS)[2]] / compact, 15)
+        for form, ns in whole.items():
+            yield line(f"{name}: NumPy loop ÷ {form}", times["NumPy loop"] / ns, 10)
     overhead = (called["decide + learn"] - called["compiled"] - called["empty loop"]) / 1000
-    yield line("decide + learn from Python, µs beyond the arithmetic", overhead, 1.0, above=False)
+    yield line("decide + learn from Python, µs beyond the arithmetic", overhead, 1.0, "≤")
     for name, value in threads.items():
-        yield line(f"{name}: 8 replicates on 2 threads ÷ on 1", value, 1.8, above=True)
-    yield line("peak memory of 10⁷ rounds on A, MB", memory, 300, above=False)
+        yield line(f"{name}: 8 replicates on 2 threads ÷ on 1", value, 1.8)
+    yield line("peak memory of 10⁷ rounds on A, MB", memory, 300, "≤")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--out", type=Path, help=f"a folder for all of it, instead of {RESULTS} and {IMAGES}")
+    parser.add_argument("--quick", action="store_true", help="a few short turns, to see that it works")
     options = parser.parse_args()
-    early = from_python(options.repeats)
-    found = rounds_beside_peers(options.repeats)
-    deep = second_order(max(options.repeats // 2, 3))
-    threads, late = on_threads(options.repeats), from_python(options.repeats)
+    repeats = options.repeats
+    if options.quick:
+        repeats = 1
+        for sizes in (ROUNDS, DEEP):
+            sizes.update({key: max(rounds // 50, 20) for key, rounds in sizes.items()})
+        GROWTH.update({thing: sizes[:3] for thing, sizes in GROWTH.items()})
+    early = from_python(repeats)
+    found = rounds_beside_peers(repeats)
+    deep = second_order(max(repeats // 2, 3))
+    threads, late = on_threads(repeats), from_python(repeats)
     called = {key: min(early[key], late[key]) for key in early}  # minutes apart: a shared machine has slow ones
-    curves, tops = growth(3), ceilings(options.repeats)
+    curves, tops = growth(min(repeats, 3)), ceilings(repeats)
     memory = peak_memory(10**7)
-    deep_rows = [
-        f"| {kind} | " + " | ".join(f"{times[kind] / 1000:,.2f}" for times in deep.values()) + " |" for kind in deep[64]
-    ]
-    slopes = {thing: np.polyfit(*np.log(np.array(points)[1:].T), 1)[0] for thing, points in curves.items()}
+    deep_rows = [[kind, *(f"{times[kind] / 1000:,.2f}" for times in deep.values())] for kind in deep[64]]
     text = f"""# Speed
 
-Nanoseconds of CPU a round of RCNBF (γ = {GAMMA}, noise {RATES}), one core, best of {options.repeats} turns; bold,
+Nanoseconds of CPU per round of RCNBF (γ = {GAMMA}, noise {RATES}), one core, best of {repeats} turns; bold,
 times ours at float64; in brackets, how far the median turn is above the best. Made by `make bench`; the floor is a bare
 pass over the scores with the same kernels.
 
-{chr(10).join(table(found))}
+{rounds_table(found)}
 
 Vowpal Wabbit's driver learns from a log made ahead and makes no choice; SGDClassifier is told the true label.
 
 ## What was to be shown
 
-{chr(10).join(bars(found, called, threads, memory))}
+{table(["", "here", "wanted", ""], bars(found, called, threads, memory))}
 
 A round from Python: {called["decide + learn"] / 1000:.2f} µs, {called["compiled"] / 1000:.2f} µs of it arithmetic.
 
-## Second order, microseconds a round, K = 10
+## Second order, microseconds per round, K = 10
 
-| | {" | ".join(f"d = {d}" for d in deep)} |
-|---|{"---|" * len(deep)}
-{chr(10).join(deep_rows)}
+{table(["", *(f"d = {d}" for d in deep)], deep_rows)}
 
 ## Growth
 
-Slope of log cost over log size, without the smallest size: {", ".join(f"{k} {v:.2f}" for k, v in slopes.items())}.
+Slope of log cost over log size, without the smallest size: \
+{", ".join(f"{thing} {slope(points):.2f}" for thing, points in curves.items())}.
 
 ![growth](../../docs/images/growth.png)
 
@@ -481,10 +338,7 @@ Slope of log cost over log size, without the smallest size: {", ".join(f"{k} {v:
 
 ![roofline](../../docs/images/roofline.png)
 
-{", ".join(f"{key} {value}" for key, value in machine().items())}.
-"""
-    options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / "speed.md").write_text(text)
+{", ".join(f"{key} {value}" for key, value in machine().items())}."""
     everything = {
         "rounds": found,
         "second order": deep,
@@ -495,10 +349,11 @@ Slope of log cost over log size, without the smallest size: {", ".join(f"{k} {v:
         "memory": memory,
         "machine": machine(),
     }
-    (options.out / "speed.json").write_text(json.dumps(everything, indent=1))
-    roofline(found, tops).savefig(IMAGES / "roofline.png", dpi=130)
-    growth_curves(curves).savefig(IMAGES / "growth.png", dpi=130)
-    print(text + f"\nWritten to {options.out / 'speed.md'}")
+    path = save((options.out or RESULTS) / "speed.md", text)
+    save(path.with_suffix(".json"), json.dumps(everything, indent=1))
+    roofline(found, tops).savefig((options.out or IMAGES) / "roofline.png", dpi=130)
+    growth_curves(curves).savefig((options.out or IMAGES) / "growth.png", dpi=130)
+    print(f"{text}\n\nWritten to {path}")
 
 
 if __name__ == "__main__":

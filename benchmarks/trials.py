@@ -1,11 +1,11 @@
-"""What was tried to make a round faster, with and without, in one run: what pays is in the kernels, the rest here.
+"""What was tried to make a round faster? With and without, in one run: what pays is in the kernels, the rest here.
 
-python benchmarks/trials.py        # two minutes; writes docs/tables/trials.md
+make bench NAME=trials        # two minutes; writes docs/tables/trials.md
 """
 
 from __future__ import annotations
 
-import time
+import sys
 from pathlib import Path
 
 import numba
@@ -20,23 +20,14 @@ from fliptron.kernels.matrices import apply, downdate
 from fliptron.kernels.registers import LINE, Registers, fetch
 from fliptron.kernels.rows import followed
 from fliptron.kernels.vectors import add, argmax, dot, scores_of
+from tabular import save, table
+from timing import best
 from workloads import workload
 
 REORDER = {"reassoc", "nsz", "contract"}
 REPEATS = 9
-
-
-def best(contenders: dict, rounds: int) -> dict[str, float]:
-    """Nanoseconds a round, best of several turns."""
-    found = dict.fromkeys(contenders, np.inf)
-    for play in contenders.values():
-        play()
-    for _ in range(REPEATS):
-        for name, play in contenders.items():
-            began = time.process_time()
-            play()
-            found[name] = min(found[name], (time.process_time() - began) / rounds * 1e9)
-    return found
+_WAYS = ("not asked ahead", "labels one by one", "four rounds at once", "8 sharing x, by 1", "by 4", "by 16")
+_LAYOUTS = ("by label", "by feature", "times faster", "sums in memory", "in registers", "times faster")
 
 
 @numba.njit(**STEP)
@@ -140,6 +131,7 @@ def micro_batches(X, rows, W, S):
 
 @numba.njit
 def half(A, x, u, rounds):
+    """Lower triangles, as the kernels keep them."""
     for t in range(rounds):
         apply(A[t % A.shape[0]], x, u)
         downdate(A[t % A.shape[0]], u, 1e-9)
@@ -158,7 +150,7 @@ def whole(A, x, u, rounds):
                 a[i, j] -= 1e-9 * u[i] * u[j]
 
 
-def a_round(name: str, form: str) -> str:
+def a_round(name: str, form: str) -> list[str]:
     data = workload(name).dataset(form)
     X = data.X.rows if form == "uint8" else data.X
     rounds = 60_000 if name == "A" else 6000
@@ -166,36 +158,26 @@ def a_round(name: str, form: str) -> str:
     weights = np.random.default_rng(0).normal(size=(8, 10, X.shape[1]))
     many = aligned(weights.astype("float64" if form == "float64" else "float32"))
     S = aligned(np.zeros((4, 10), many.dtype))
-    one, eight = many[0], rows[: rounds // 4]
-    found = best(
-        {
-            "plain": lambda: plain(X, rows, one, S[0], 1),
-            "not asked ahead": lambda: plain(X, rows, one, S[0], 0),
-            "labels one by one": lambda: plain(X, rows, one, S[0], 1, one_by_one),
-            "four rounds at once": lambda: micro_batches(X, rows, one, S),
-        },
-        rounds,
-    )
-    together = best(
-        {
-            "apart": lambda: apart(X, eight, many, S[0]),
-            "round by round": lambda: shared(X, eight, many, S[0], 1),
-            "four by four": lambda: shared(X, eight, many, S[0], 4),
-            "sixteen": lambda: shared(X, eight, many, S[0], 16),
-        },
-        len(eight) * 8,
-    )
-    cells = [f"{found['plain']:,.0f}", *(f"{found['plain'] / ns:.2f}" for ns in list(found.values())[1:])]
-    cells += [f"{together['apart'] / ns:.2f}" for ns in list(together.values())[1:]]
-    return f"| {name}, {form} | {' | '.join(cells)} |"
+    plays = {
+        "plain": lambda n: plain(X, rows[:n], many[0], S[0], 1),
+        "not asked ahead": lambda n: plain(X, rows[:n], many[0], S[0], 0),
+        "labels one by one": lambda n: plain(X, rows[:n], many[0], S[0], 1, one_by_one),
+        "four rounds at once": lambda n: micro_batches(X, rows[:n], many[0], S),
+    }
+    eight = {"apart": lambda n: apart(X, rows[: n // 8], many, S[0])}
+    eight |= {f"{v}": lambda n, v=v: shared(X, rows[: n // 8], many, S[0], v) for v in (1, 4, 16)}
+    first, *alone = best({key: (play, rounds) for key, play in plays.items()}, REPEATS).values()
+    separate, *together = best({key: (play, 2 * rounds) for key, play in eight.items()}, REPEATS).values()
+    gains = [*(first / ns for ns in alone), *(separate / ns for ns in together)]
+    return [f"{name}, {form}", f"{first:,.0f}", *(f"{gain:.2f}" for gain in gains)]
 
 
-def a_matrix(d: int) -> str:
+def a_matrix(d: int) -> list[str]:
     A, x, u = np.tile(np.eye(d), (10, 1, 1)), np.full(d, d**-0.5), np.zeros(d)
     turns = max(int(2e7 / d**2), 20)
-    times = best({"half": lambda: half(A, x, u, turns), "whole": lambda: whole(A, x, u, turns)}, turns)
+    times = best({each.__name__: (lambda n, each=each: each(A, x, u, n), turns) for each in (half, whole)}, REPEATS)
     faster = times["whole"] / times["half"]
-    return f"| {d} | {times['whole'] / 1000:.2f} | {times['half'] / 1000:.2f} | {faster:.2f} |"
+    return [f"{d}", f"{times['whole'] / 1000:.2f}", f"{times['half'] / 1000:.2f}", f"{faster:.2f}"]
 
 
 class ByLabel(fliptron.RCNBF):
@@ -229,28 +211,21 @@ def sums_in_registers(X, rows, W, out):
         scores_of(W, followed(X, rows[t], rows[min(t + 1, rows.shape[0] - 1)]), out)
 
 
-def a_layout(name: str) -> str:
+def a_layout(name: str) -> list[str]:
     data, rounds = workload(name).dataset("float64"), 20_000
     shape = {"n_classes": data.n_classes, "n_features": data.n_features}
     learners = {kind.__name__: kind(**shape, rates=(0.2, 0.4)) for kind in (ByLabel, fliptron.RCNBF)}
-    times = best(
-        {kind: lambda each=each: fliptron.simulate(each, data, rounds=rounds) for kind, each in learners.items()},
-        rounds,
-    )
-    rows, out = fliptron.Stream(data.n_rows).rows(0, rounds), np.zeros(data.n_classes)
-    W = learners["RCNBF"].state.W
-    passes = best(
-        {each.__name__: lambda each=each: each(data.X, rows, W, out) for each in (sums_in_memory, sums_in_registers)},
-        rounds,
-    )
-    cells = [times["ByLabel"], times["RCNBF"], passes["sums_in_memory"], passes["sums_in_registers"]]
-    gains = [times["ByLabel"] / times["RCNBF"], passes["sums_in_memory"] / passes["sums_in_registers"]]
-    return "| {} | {:,.0f} | {:,.0f} | {:.2f} | {:,.0f} | {:,.0f} | {:.2f} |".format(
-        workload(name).title, *cells[:2], gains[0], *cells[2:], gains[1]
-    )
+    plays = {key: lambda n, each=each: fliptron.simulate(each, data, rounds=n) for key, each in learners.items()}
+    times = best({key: (play, rounds) for key, play in plays.items()}, REPEATS)
+    rows, out, W = fliptron.Stream(data.n_rows).rows(0, rounds), np.zeros(data.n_classes), learners["RCNBF"].state.W
+    plays = {each: lambda n, each=each: each(data.X, rows[:n], W, out) for each in (sums_in_memory, sums_in_registers)}
+    passes = best({key: (play, rounds) for key, play in plays.items()}, REPEATS)
+    pairs = [tuple(found.values()) for found in (times, passes)]
+    cells = [cell for slow, fast in pairs for cell in (f"{slow:,.0f}", f"{fast:,.0f}", f"{slow / fast:.2f}")]
+    return [workload(name).title, *cells]
 
 
-def main() -> None:
+def main(out: Path) -> None:
     lines = [a_round(name, form) for name in "AB" for form in ("float64", "float32", "uint8")]
     matrices = [a_matrix(d) for d in (64, 256, 784)]
     layouts = [a_layout(name) for name in ("C", "D20", "D50")]
@@ -258,34 +233,26 @@ def main() -> None:
 
 How many times faster than a round as the engine plays it (nanoseconds, without randomness): below 1, slower. The last
 three columns are what eight replicates gain that meet the same examples, each playing 1, 4 or 16 rounds before the next
-has its turn, beside eight runs one after the other. Best of {REPEATS} turns, made by `make study-trials`.
+has its turn, beside eight runs one after the other. Best of {REPEATS} turns, made by `make bench NAME=trials`.
 
 Kept: ten labels a pass, the next row asked for line by line. Not kept: four rounds at once, which help nowhere as much
 as they cost elsewhere, and change the last bits of the scores, so that the loop and single rounds would part; shared
 examples, which help only where weights are few and short (A with bytes, up to 1.3 times), since weights, not examples,
 are what a round waits for.
 
-| | plain, ns | not asked ahead | labels one by one | four rounds at once | 8 sharing x, by 1 | by 4 | by 16 |
-|---|---|---|---|---|---|---|---|
-{chr(10).join(lines)}
+{table(["", "plain, ns", *_WAYS], lines)}
 
 A·x and a rank-one step on ten symmetric matrices, microseconds, the whole matrix and its lower half:
 
-| d | whole | half | times faster |
-|---|---|---|---|
-{chr(10).join(matrices)}
+{table(["d", "whole", "half", "times faster"], matrices)}
 
 A round of RCNBF on sparse rows, nanoseconds, with weights label by label, one after the other, and feature by feature,
 all at once; and a pass over the scores with the labels' sums in memory, four features at a time, and in registers, the
 next row asked for:
 
-| | by label | by feature | times faster | sums in memory | in registers | times faster |
-|---|---|---|---|---|---|---|
-{chr(10).join(layouts)}
-"""
-    Path("docs/tables/trials.md").write_text(text)
-    print(text)
+{table(["", *_LAYOUTS], layouts)}"""
+    print(text, save(out, text), sep="\n\n")
 
 
 if __name__ == "__main__":
-    main()
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "docs/tables/trials.md"))

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from fliptron import Dataset, load
+from fliptron import Confidit, Dataset, Fliptron, RidgeRegression, load
+
+FORMS = {"float64": "float64", "float32": "float32", "uint8": "float32"}
+"""Storage of the examples, and precision of the weights that goes with it."""
+KINDS = {
+    "RidgeRegression": RidgeRegression,
+    "Confidit": Confidit,
+    "Fliptron, full": partial(Fliptron, form="full"),
+    "Fliptron, diagonal": partial(Fliptron, form="diagonal"),
+}
+"""Learners whose cost grows with d², and a form that does not."""
 
 
 class Workload(NamedTuple):

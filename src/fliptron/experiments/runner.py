@@ -93,15 +93,17 @@ def play(
         try:
             while waiting:
                 ready, _ = wait(waiting, timeout=0.5, return_when=FIRST_COMPLETED)  # wakes up for Ctrl-C
+                runs: list[Run] = []  # of short ones several: a part takes longer to write than some take to play
                 for future in ready:
                     batch = waiting.pop(future)
                     try:
-                        runs = [
+                        runs += [
                             run if run.id == spec.id else about(spec, failure="its worker has other code or data")
                             for run, spec in zip(future.result(), batch, strict=True)
                         ]
                     except Exception as error:  # a worker was lost for good, or could not read its message
-                        runs = [about(spec, failure=f"{type(error).__name__}: {error}") for spec in batch]
+                        runs += [about(spec, failure=f"{type(error).__name__}: {error}") for spec in batch]
+                if runs:
                     results.append(runs)
                     failed += sum(run.failure is not None for run in runs)
                     watch.finished(runs)

@@ -1,26 +1,29 @@
-"""What was tried on the way to Fliptron: updates and choices in one small loop, all told the true rates.
-
-    python benchmarks/variants.py        # writes docs/tables/variants.md (about three minutes)
+"""What was tried on the way to Fliptron? Updates and choices in one small loop, all told the true rates.
 
 The loop is a sketch of each idea, not the library's code; told rates leave the noise estimate out of the comparison.
 """
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
 from math import exp, log, sqrt
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from numba import njit
 
-import fliptron
-from fliptron.experiments.comparison import interval
+from fliptron.experiments.paper import NOISE
+from fliptron.experiments.plan import Spec, grid
+from fliptron.experiments.runner import about, data
 from fliptron.kernels.matrices import apply, downdate
 from fliptron.kernels.vectors import pick
+from fliptron.report.statistics import interval, param, plus_minus
+from fliptron.results import Run
+from tabular import pair, save, table
 
-NOISE = [(0.0, 0.0), (0.15, 0.15), (0.25, 0.25), (0.2, 0.4), (0.4, 0.2), (0.4, 0.4)]
+ROUNDS = 30_000
+SEEDS = range(10)
+SETTINGS = ("update", "choice", "strength", "prior")
 RIDGE, LAPLACE, CAPPED, SHRINKING, OPEN, SHARED = range(6)
 GREEDY, BOUND, THOMPSON, COMMON = range(4)
 VARIANTS = [
@@ -36,6 +39,23 @@ VARIANTS = [
     ("the same, plain upper bound", SHARED, BOUND, 1.0, 100.0),
     ("the same, 2 % uniform play", SHARED, GREEDY, 0.02, 100.0),
 ]
+
+
+def specs(runs: pd.DataFrame) -> list[Spec]:
+    """Every variant in every noise setting. Fliptron stands for all of them: they are sketches of what became it."""
+    found = []
+    for _, *variant in VARIANTS:
+        learners = {"Fliptron": {name: [value] for name, value in zip(SETTINGS, variant, strict=True)}}
+        found += grid(datasets=["digits"], rates=NOISE, learners=learners, rounds=ROUNDS, seeds=SEEDS)
+    return found
+
+
+def play_one(spec: Spec) -> Run:
+    digits, checksum = data(spec)
+    variant = [spec.params[name] for name in SETTINGS]
+    error = run(digits.X, digits.y, digits.n_classes, spec.rounds, spec.seed, *spec.rates, *variant)
+    mistakes = round(error * spec.rounds)
+    return about(spec, error=error, checkpoints=[spec.rounds], mistakes=[mistakes], data_sha256=checksum)
 
 
 @njit(nogil=True)
@@ -115,26 +135,14 @@ def run(X, y, K, rounds, seed, rho0, rho1, update, choice, strength, prior):
     return wrong / rounds
 
 
-def main() -> None:
-    digits, rounds, seeds = fliptron.load("digits"), 30_000, range(10)
-    lines = [
-        "# What was tried\n",
-        f"Error on digits after {rounds:,} rounds, mean ± half the 95 % interval of {len(seeds)} seeds. Every variant\n"
-        "is told the true rates, and is a sketch in one small loop. Made by `make study-variants`.\n",
-        "| variant | " + " | ".join(f"({a:g}, {b:g})" for a, b in NOISE) + " |",
-        "|---|" + "---|" * len(NOISE),
-    ]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for name, *variant in VARIANTS:
-            cells = []
-            for rates in NOISE:
-                jobs = [(digits.X, digits.y, 10, rounds, seed, *rates, *variant) for seed in seeds]
-                mean, half = interval(np.array(list(pool.map(lambda job: run(*job), jobs))))
-                cells.append(f"{mean:.3f} ± {half:.3f}")
-            lines.append(f"| {name} | " + " | ".join(cells) + " |")
-            print(lines[-1], flush=True)
-    Path("docs/tables/variants.md").write_text("\n".join(lines) + "\n")
+def write(runs: pd.DataFrame, docs: Path) -> list[Path]:
+    runs = runs.assign(**{name: param(runs, name) for name in SETTINGS})
+    cells = {key: interval(cell.error.to_numpy()) for key, cell in runs.groupby([*SETTINGS, "rho0", "rho1"])}
+    rows = [[name, *(plus_minus(*cells[*variant, *rates], 3) for rates in NOISE)] for name, *variant in VARIANTS]
+    text = f"""# What was tried
 
+Error on digits after {ROUNDS:,} rounds, mean ± half the 95 % interval of {len(SEEDS)} seeds. Every variant is told
+the true rates, and is a sketch in one small loop. Made by `make study NAME=variants`.
 
-if __name__ == "__main__":
-    main()
+{table(["variant", *map(pair, NOISE)], rows)}"""
+    return [save(docs / "tables/variants.md", text)]
