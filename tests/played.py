@@ -1,4 +1,4 @@
-"""What a fresh install must do: learn, save, load and go on. Run by `make wheel` in an environment with nothing else."""
+"""What a fresh install must do: learn, save, load and go on. `make wheel` runs it where nothing else is installed."""
 
 from __future__ import annotations
 

@@ -55,9 +55,7 @@ def test_from_plan_to_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     assert len([line for line in lines if line.startswith("| digits")]) == len(found.NOISE)
 
 
-def test_a_study_that_plays_in_its_own_way_is_kept_and_written_again(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_study_that_plays_in_its_own_way_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     results, smaller = Results(tmp_path / "runs"), {"SEEDS": range(2), "BEFORE": 1000, "AFTER": 1500}
     found = shrink(monkeypatch, "drift", **smaller)
     with pytest.raises(InputError, match="8 of 8 runs are missing; nothing is written"):
