@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import threading
 from collections.abc import Collection, Iterator
 from functools import cache
 from pathlib import Path
 
 _PACKAGE = Path(__file__).parent
+_ONE_AT_A_TIME = threading.Lock()  # two threads that parse at once confuse Python 3.11
 
 
 def digest(*modules: str, without: Collection[str] = ()) -> str:
@@ -45,7 +47,8 @@ def _path(module: str) -> Path | None:
 @cache
 def _tree(module: str) -> ast.Module:
     path = _path(module)
-    return ast.parse("" if path is None else path.read_text(encoding="utf-8"))
+    with _ONE_AT_A_TIME:
+        return ast.parse("" if path is None else path.read_text(encoding="utf-8"))
 
 
 @cache
@@ -66,11 +69,14 @@ def _imported(tree: ast.AST) -> Iterator[str]:
 
 @cache
 def _meaning(module: str) -> bytes:
-    tree = ast.parse(ast.unparse(_tree(module)))
+    given = _tree(module)
+    with _ONE_AT_A_TIME:
+        tree = ast.parse(ast.unparse(given))
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list):
             node.body = [  # type: ignore[attr-defined]
                 each for each in body if not (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant))
             ]
-    return hashlib.sha256(ast.dump(tree).encode()).digest()
+    with _ONE_AT_A_TIME:
+        return hashlib.sha256(ast.dump(tree).encode()).digest()
