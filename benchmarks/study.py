@@ -20,7 +20,7 @@ import sys
 import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from functools import cached_property, partial
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -41,13 +41,13 @@ _OURS = HERE, HERE / "studies", HERE.parent / "tests"
 class StudySpec(Spec):
     """A run that a study plays in its own way."""
 
-    study: str = ""
-    """A digest of that way."""
+    way: str = ""
+    """A digest of the learner's code, and of that way."""
 
-    @cached_property
+    @property
     def code(self) -> str:
         """A digest of all the code that plays it."""
-        return f"{super().code}-{self.study}"
+        return self.way
 
 
 def find(name: str) -> ModuleType:
@@ -61,7 +61,8 @@ def plan(study: ModuleType, runs: pd.DataFrame) -> list[Spec]:
     if not hasattr(study, "play_one"):
         return specs
     way = digest(study.play_one)
-    return [StudySpec(**{each.name: getattr(spec, each.name) for each in fields(Spec)}, study=way) for spec in specs]
+    names = [each.name for each in fields(Spec)]
+    return [StudySpec(*(getattr(spec, name) for name in names), way=f"{spec.code}-{way}") for spec in specs]
 
 
 def carry_out(name: str, results: Results, docs: Path, play: Callable[..., int] | None) -> list[Path]:
