@@ -18,7 +18,7 @@ from fliptron.results import Results
 from fliptron.rounds import Rates
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
-import study
+import study  # type: ignore[import-not-found]
 
 
 @pytest.fixture
