@@ -23,9 +23,12 @@ from fliptron import (
     Dataset,
     Exploration,
     Fliptron,
+    KernelSeparable,
     LeastMeanSquares,
+    Newtron,
     Perceptron,
     RidgeRegression,
+    Separable,
 )
 
 LEARNERS: dict[str, Any] = {
@@ -38,6 +41,10 @@ LEARNERS: dict[str, Any] = {
     "BPA-II": partial(BPA, gamma=0.3, variant="PA-II", aggressiveness=0.1),
     "SOBA": partial(SOBA, gamma=0.3),
     "SOBA-full": partial(SOBA, gamma=0.3, form="full"),
+    "Newtron": partial(Newtron, gamma=0.3, curvature=0.01, radius=1.0, rates=(0.1, 0.2)),
+    "Newtron-full": partial(Newtron, gamma=0.3, curvature=0.01, radius=1.0, form="full"),
+    "Separable": Separable,
+    "KernelSeparable": partial(KernelSeparable, budget=60),
     "Confidit": Confidit,
     "RCINE": partial(RCINE, gamma=0.3, refresh=300),
     "RidgeRegression": partial(RidgeRegression, regularization=1.0, gamma=Exploration(1.0, power=1 / 3, cap=0.5)),

@@ -110,6 +110,73 @@ class SobaTwin(Twin):
             self.W = np.linalg.solve(self.A, self.theta).reshape(self.K, self.d)
 
 
+class NewtronTwin(Twin):
+    """Newtron with A and b kept, −A⁻¹b solved for anew and projected each time."""
+
+    def __init__(self, K: Any, d: Any, rates: Any = (0.0, 0.0), diagonal: Any = False) -> None:
+        super().__init__(K, d)
+        self.A, self.b, self.rates, self.diagonal = np.eye(K * d), np.zeros(K * d), rates, diagonal
+
+    def softmax(self, x: Any) -> Any:
+        odds = np.exp(10.0 * (self.W @ x - np.max(self.W @ x)))
+        return odds / odds.sum()
+
+    def probabilities(self, x: Any, gamma: Any) -> Any:
+        return (1 - gamma) * self.softmax(x) + gamma / self.K
+
+    def learn(self, x: Any, label: Any, greedy: Any, p: Any, bit: Any) -> None:
+        f = (bit - self.rates[0]) / (1 - self.rates[0] - self.rates[1])
+        delta = (f - self.softmax(x)[label]) / p * np.kron(np.ones(self.K) / self.K - np.eye(self.K)[label], x)
+        weight = 0.01 * (p if bit == 1 else 1.0)
+        self.b = self.b + (1 - weight * (delta @ self.W.ravel())) * delta
+        self.A = self.A + weight * (np.diag(delta * delta) if self.diagonal else np.outer(delta, delta))
+        w = -np.linalg.solve(self.A, self.b)
+        self.W = (w / max(np.linalg.norm(w), 1.0)).reshape(self.K, self.d)
+
+
+class SeparableTwin(Twin):
+    """K perceptrons, each stepping when the bit proves it wrong."""
+
+    def probabilities(self, x: Any, gamma: Any) -> Any:
+        scores = self.scores(x)
+        return np.eye(self.K)[scores.argmax()] if scores.max() >= 0 else np.full(self.K, 1 / self.K)
+
+    def learn(self, x: Any, label: Any, greedy: Any, p: Any, bit: Any) -> None:
+        scores = self.scores(x)
+        for r in range(self.K):
+            if r == label and bit == 1 and scores[r] <= 0:
+                self.step(r, 1.0, x)
+            elif ((r != label and bit == 1) or (r == label and bit == 0)) and scores[r] >= 0:
+                self.step(r, -1.0, x)
+
+    def step(self, r: Any, sign: Any, x: Any) -> None:
+        self.W[r] += sign * x
+
+
+class KernelTwin(SeparableTwin):
+    """The same on a list of examples; W are their signs, one column per place."""
+
+    def __init__(self, K: Any, d: Any, budget: Any) -> None:
+        super().__init__(K, d)
+        self.kept: list[Any] = []
+        self.budget, self.place = budget, -1
+        self.W = np.zeros((K, budget))
+
+    def scores(self, x: Any) -> Any:
+        return np.array([sum(signs[r] / (1 - 0.5 * (z @ x)) for z, signs in self.kept) for r in range(self.K)])
+
+    def learn(self, x: Any, label: Any, greedy: Any, p: Any, bit: Any) -> None:
+        self.new = np.zeros(self.K)
+        super().learn(x, label, greedy, p, bit)
+        if self.new.any():
+            self.kept = [*self.kept, (x, self.new)][-self.budget :]
+            self.place = (self.place + 1) % self.budget
+            self.W[:, self.place] = self.new
+
+    def step(self, r: Any, sign: Any, x: Any) -> None:
+        self.new[r] = sign
+
+
 class RidgeTwin(Twin):
     """Keeps A_l and b_l and solves."""
 

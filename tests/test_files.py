@@ -218,7 +218,8 @@ def test_sparse_then_saved_then_dense_is_as_if_never_saved(
     traces = [simulate(learner, small, rates=(0.2, 0.2), rounds=500, seed=2, log=True) for learner in twins]
     np.testing.assert_array_equal(twins[0].weights, twins[1].weights)
     np.testing.assert_array_equal(traces[0].log.margin, traces[1].log.margin)
-    assert twins[0].state.W.flags.f_contiguous == twins[1].state.W.flags.f_contiguous
+    layouts = [{name: a.flags.f_contiguous for name, a in learner._arrays().items()} for learner in twins]
+    assert layouts[0] == layouts[1]
 
 
 class TestWriting:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fliptron import RCNBF, Decision, theory
+from fliptron import RCNBF, Decision, Newtron, theory
 from fliptron.learners.banditron import unbiased
 
 SETTINGS = [
@@ -62,3 +62,20 @@ def test_lemma_3_exact_constants_are_the_mean_squared_norm(K: Any, gamma: Any, r
             learner.learn(x, decision, bit)
             mean += probability * np.sum(learner.weights**2)
         assert mean == pytest.approx(exact, rel=1e-12)
+
+
+@pytest.mark.parametrize(("K", "gamma", "rates"), SETTINGS)
+@pytest.mark.parametrize("form", ["diagonal", "full"])
+def test_newtrons_mean_step_is_the_gradient_of_the_log_loss(K: Any, gamma: Any, rates: Any, form: Any) -> None:
+    """From θ = 0 and A = I, θ moves by −δ, whose mean over labels and flips must be (e_y − p)⊗x, with p = 1/K."""
+    x, y = np.array([0.6, -0.8]), K - 1
+    mean = np.zeros((K, 2))
+    for label in range(K):
+        one = 1 - rates[1] if label == y else rates[0]
+        for bit, q in ((1, one), (0, 1 - one)):
+            learner = Newtron(
+                n_classes=K, n_features=2, gamma=gamma, rates=rates, form=form, radius=1.0, curvature=1e-9
+            )
+            learner.learn(x, Decision(label, 0, 1 / K), bit)
+            mean -= q / K * learner.state.W
+    np.testing.assert_allclose(mean, np.outer(np.full(K, 1 / K) - np.eye(K)[y], x), atol=1e-5)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 
-from fliptron import Banditron, Perceptron, load, simulate
+from fliptron import Banditron, KernelSeparable, Newtron, Perceptron, Separable, load, simulate
 
 
 def error(name: Any, make: Any, seed: Any) -> Any:
@@ -28,3 +30,30 @@ def test_perceptron_on_synnonsep() -> None:
 def test_banditron_on_synnonsep(seed: Any) -> None:
     error_rate = error("synnonsep", lambda **shape: Banditron(gamma=0.006, **shape), seed)
     assert 0.105 < error_rate < 0.142
+
+
+class TestPapersWords:
+    """What the papers of the separable learners and of Newtron say of SynSep, and what noise does to them."""
+
+    @pytest.mark.parametrize("make", [Separable, partial(KernelSeparable, budget=1000)])
+    def test_separable_classes_cost_finitely_many_mistakes(self, make: Any) -> None:
+        """Beygelzimer et al. (2019), Theorem 1: the bound on mistakes does not grow with the rounds."""
+        rounds = 300_000 if make is Separable else 20_000
+        learner = make(n_classes=9, n_features=400, seed=1)
+        trace = simulate(learner, load("synsep"), rounds=rounds, seed=1)
+        early = trace.mistakes[np.searchsorted(trace.rounds, rounds // 3)]
+        assert early < 600
+        assert trace.mistakes[-1] - early < 0.05 * early
+        flipped = simulate(make(n_classes=9, n_features=400, seed=1), load("synsep"), rates=(0.0, 0.2), rounds=5000)
+        assert flipped.error > 0.4
+
+    def test_newtron_learns_synsep_and_survives_known_noise(self) -> None:
+        """Hazan & Kale (2011), section 5: on SynSep its error is below Banditron's. Told the rates, it stands noise."""
+
+        def error(noise: Any, **settings: Any) -> float:
+            learner = Newtron(n_classes=9, n_features=400, seed=1, **settings)
+            return simulate(learner, load("synsep"), rates=noise, rounds=100_000, seed=1).error
+
+        banditron = Banditron(n_classes=9, n_features=400, gamma=0.014, seed=1)
+        assert error((0.0, 0.0), gamma=0.01, curvature=0.01) < simulate(banditron, load("synsep"), rounds=100_000).error
+        assert error((0.2, 0.4), rates=(0.2, 0.4)) < 0.6 * error((0.2, 0.4))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from fliptron.learners.banditron import Banditron as Banditron
     from fliptron.learners.base import Learner as Learner
     from fliptron.learners.fliptron import Fliptron as Fliptron
+    from fliptron.learners.newtron import Newtron as Newtron
     from fliptron.learners.passive_aggressive import BPA as BPA
     from fliptron.learners.perceptron import Perceptron as Perceptron
     from fliptron.learners.rcine import RCINE as RCINE
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
         RidgeRegression as RidgeRegression,
     )
     from fliptron.learners.second_order import SOBA as SOBA
+    from fliptron.learners.separable import KernelSeparable as KernelSeparable
+    from fliptron.learners.separable import Separable as Separable
     from fliptron.logs.tables import read_log as read_log
     from fliptron.logs.tables import write_log as write_log
     from fliptron.noise.estimate import Estimate as Estimate
@@ -56,11 +59,13 @@ _HOMES = {
     "learners.banditron": ("RCNBF", "AveragedRCNBF", "Banditron"),
     "learners.base": ("Learner",),
     "learners.fliptron": ("Fliptron",),
+    "learners.newtron": ("Newtron",),
     "learners.passive_aggressive": ("BPA",),
     "learners.perceptron": ("Perceptron",),
     "learners.rcine": ("RCINE",),
     "learners.regression": ("Confidit", "LeastMeanSquares", "RidgeRegression"),
     "learners.second_order": ("SOBA",),
+    "learners.separable": ("KernelSeparable", "Separable"),
     "logs.tables": ("read_log", "write_log"),
     "noise.estimate": ("Estimate",),
     "noise.plateaus": ("Plateaus",),

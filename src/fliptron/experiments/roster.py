@@ -11,11 +11,13 @@ from fliptron.datasets.dataset import Dataset
 from fliptron.experiments.vowpal import VowpalWabbit
 from fliptron.learners.banditron import RCNBF, AveragedRCNBF, Banditron
 from fliptron.learners.fliptron import Fliptron
+from fliptron.learners.newtron import Newtron
 from fliptron.learners.passive_aggressive import BPA
 from fliptron.learners.perceptron import Perceptron
 from fliptron.learners.rcine import RCINE
 from fliptron.learners.regression import Confidit, LeastMeanSquares, RidgeRegression
 from fliptron.learners.second_order import SOBA
+from fliptron.learners.separable import KernelSeparable, Separable
 from fliptron.noise.published import NETWORKS
 from fliptron.refusals import InputError
 
@@ -25,6 +27,10 @@ ROSTER: dict[str, Callable[..., Any]] = {
     "BPA": BPA,
     "SOBA": SOBA,
     "SOBA-full": partial(SOBA, form="full"),
+    "Newtron": Newtron,
+    "Newtron-full": partial(Newtron, form="full"),
+    "Separable": Separable,
+    "KernelSeparable": KernelSeparable,
     "RCNBF": RCNBF,
     "AveragedRCNBF": AveragedRCNBF,
     "RCINE": RCINE,
@@ -36,7 +42,7 @@ ROSTER: dict[str, Callable[..., Any]] = {
     "VowpalWabbit": VowpalWabbit,
 }
 
-SLOW = ("SOBA-full", "RCINE-NREst", "VowpalWabbit")
+SLOW = ("SOBA-full", "Newtron-full", "KernelSeparable", "RCINE-NREst", "VowpalWabbit")
 DEFAULT = [name for name in ROSTER if name not in SLOW]
 """What `fliptron run` compares when not told otherwise."""
 _SHAPE = ("n_classes", "n_features", "seed")
