@@ -14,7 +14,7 @@ from fliptron.kernels.rows import index, size, value
 from fliptron.kernels.vectors import argmax, lead
 from fliptron.learners.banditron import add_update
 from fliptron.learners.base import Learner, check_memory
-from fliptron.noise.estimate import Estimate, RateEstimator
+from fliptron.noise.estimate import BETA_FLOOR, Estimate, RateEstimator, possible
 from fliptron.noise.plateaus import Plateaus
 from fliptron.noise.published import NETWORKS, NREst
 from fliptron.refusals import InputError, real, whole
@@ -66,7 +66,8 @@ class RCINE(Learner):
     """RCNBF with Implicit Noise Estimation: it starts with rates (0, 0) and estimates them as it plays.
 
     Every N_s rounds an estimator reads the rounds so far, and RCNBF's update goes on with the rates it finds. An
-    estimate that cannot be trusted (not identified, or β̂ below `beta_floor`) is not used, and the last good one stays.
+    estimate that is not identified is not used, and the last one stays. One whose β̂ is below `beta_floor` is moved there,
+    both rates alike: to discard it would leave RCINE with the rates (0, 0) for good where early estimates are poor.
     With ``estimator="nrest"``, ``refresh=50_000`` and ``pooled=False`` this is the paper's Algorithm 2; the default,
     plateaus, is ours. Neither has a guarantee: Theorem 1 needs the true rates.
 
@@ -84,7 +85,7 @@ class RCINE(Learner):
     pooled
         True: the estimator keeps what it learnt from earlier windows. False: it is cleared, as in the paper.
     beta_floor
-        The least β̂, from 0 to 1, that is believed.
+        The least β̂, from 0 to 1, that it plays by.
     seed
         Of the exploration, and of NREst.
 
@@ -201,8 +202,8 @@ class RCINE(Learner):
     def _refresh(self) -> None:
         estimate = self._estimator.estimate()
         self.estimates.append((int(self.state.counts[1]), estimate))
-        if estimate.verdict != "not identified" and estimate.beta >= self.beta_floor:
-            self.state.rates[:] = estimate.rates
+        if estimate.verdict != "not identified":
+            self.state.rates[:] = possible(*estimate.rates, max(self.beta_floor, BETA_FLOOR))
         if not self.pooled:
             self._estimator.clear()
 

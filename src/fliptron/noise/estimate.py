@@ -113,10 +113,10 @@ class RateEstimator(Protocol):
         """Forget everything."""
 
 
-def possible(rho0: float, rho1: float) -> Rates:
-    """The nearest pair of rates that can be: neither negative, β at least `BETA_FLOOR`."""
+def possible(rho0: float, rho1: float, floor: float = BETA_FLOOR) -> Rates:
+    """The nearest pair of rates that can be: neither negative, β at least `floor`."""
     rho0, rho1 = float(np.clip(rho0, 0.0, 1.0)), float(np.clip(rho1, 0.0, 1.0))
-    excess = max(rho0 + rho1 - (1.0 - BETA_FLOOR), 0.0) / 2
+    excess = max(rho0 + rho1 - (1.0 - floor), 0.0) / 2
     rho0, rho1 = rho0 - excess, rho1 - excess
     if rho0 < 0.0 or rho1 < 0.0:
         rho0, rho1 = (0.0, rho1 + rho0) if rho0 < 0.0 else (rho0 + rho1, 0.0)
