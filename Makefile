@@ -1,4 +1,4 @@
-# Everything here needs Python 3.11 or newer, make and git; nothing else.
+# Everything here needs Python 3.11 to 3.13, make and git; nothing else.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin

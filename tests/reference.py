@@ -131,7 +131,7 @@ class NewtronTwin(Twin):
         self.b = self.b + (1 - weight * (delta @ self.W.ravel())) * delta
         self.A = self.A + weight * (np.diag(delta * delta) if self.diagonal else np.outer(delta, delta))
         w = -np.linalg.solve(self.A, self.b)
-        self.W = (w / max(np.linalg.norm(w), 1.0)).reshape(self.K, self.d)
+        self.W = (w / max(float(np.linalg.norm(w)), 1.0)).reshape(self.K, self.d)
 
 
 class SeparableTwin(Twin):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from fliptron import Banditron, Decision, simulate
+from fliptron import Banditron, Decision, audit, read_log, simulate, write_log
 from fliptron.checks import check_learner
 
 
@@ -119,10 +121,13 @@ class Bare:
         return int(np.argmax(x))
 
 
-def test_two_methods_are_enough(digits: Any) -> None:
+def test_two_methods_are_enough(digits: Any, tmp_path: Path) -> None:
     check_learner(Bare)
     learner = Bare(n_classes=10, n_features=64, seed=0)
-    assert simulate(learner, digits, rates=(0.1, 0.1), rounds=200, log=True).rounds[-1] == 200
+    log: Any = simulate(learner, digits, rates=(0.1, 0.1), rounds=200, log=True).log
+    assert log.margin is None
+    write_log(tmp_path / "log.parquet", replace(log, X=digits.X[log.row]))
+    assert audit(read_log(tmp_path / "log.parquet")).verdict == "not identified"
 
 
 def test_decisions_are_plain_tuples() -> None:

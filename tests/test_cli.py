@@ -6,7 +6,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +104,6 @@ class TestRun:
         told = ""
         while "Perceptron: 6 ×" not in told and process.poll() is None:
             told += process.stderr.readline()
-        time.sleep(0.5)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
         assert process.returncode == 130

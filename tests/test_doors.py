@@ -51,6 +51,19 @@ class TestLoading:
         told = python("import sys, fliptron; print([m for m in sys.modules if m.split('.')[0] in ('numpy', 'numba')])")
         assert told.stdout.strip() == "[]"
 
+    def test_listing_data_loads_no_laboratory(self) -> None:
+        heavy = ("numba", "matplotlib", "pandas", "duckdb", "sklearn", "torch")
+        code = f"""
+            import sys
+            sys.argv = ["fliptron", "data", "--json"]
+            from fliptron.cli import main
+            try:
+                main()
+            except SystemExit:
+                print([name for name in {heavy!r} if name in sys.modules], file=sys.stderr)
+        """
+        assert python(code).stderr.strip() == "[]"
+
     def test_every_name_is_there_and_every_command(self) -> None:
         for name in fliptron.__all__:
             assert getattr(fliptron, name).__name__ == name
@@ -145,6 +158,22 @@ class TestUnkindWorld:
         """
         done = python(code)
         assert (done.returncode, done.stderr) == (130, "Interrupted.\n")
+
+    def test_ctrl_c_while_a_command_loads(self) -> None:
+        code = """
+            import os, signal, sys
+            class Slow:
+                def find_spec(self, name, path=None, target=None):
+                    if name == "fliptron.cli.run":
+                        os.kill(os.getpid(), signal.SIGINT)
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            sys.meta_path.insert(0, Slow())
+            sys.argv = ["fliptron", "run"]
+            from fliptron.cli import main
+            main()
+        """
+        done = python(code)
+        assert (done.returncode, done.stderr.strip()) == (130, "Interrupted.")
 
     @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
     @pytest.mark.parametrize(

@@ -18,7 +18,17 @@ import numpy as np
 import pytest
 
 from conftest import LEARNERS
-from fliptron import RCINE, RCNBF, Banditron, Fliptron, InputError, Learner, RidgeRegression, simulate
+from fliptron import (
+    RCINE,
+    RCNBF,
+    Banditron,
+    Fliptron,
+    InputError,
+    Learner,
+    LeastMeanSquares,
+    RidgeRegression,
+    simulate,
+)
 from fliptron.output import whole_file, write_whole
 
 
@@ -44,8 +54,13 @@ def rcine(tmp_path: Path, digits: Any) -> Any:
     return tmp_path / "rcine.npz"
 
 
+COUNTS = [[100_000, 1, 0], [600, 700, 0], [-1, 450, 0], [10, 5, 0], [2**62, 2**62, 0], [0, -3, 0], [0, 9, 99]]
+ODD = [{"params": 3}, {"params": {"n_classes": 3}}, {"rounds": -1}, {"rounds": "many"}, {"rounds": 2**60}]
+ODD += [{"layout": "foo"}, {"layout": ["x"]}, {"learner": "shop.Mine"}]
+
+
 class TestSuspicion:
-    @pytest.mark.parametrize("counts", [[100_000, 1], [301, 450], [-1, 450], [10, 5], [2**62, 2**62], [0, -3]])
+    @pytest.mark.parametrize("counts", COUNTS)
     def test_a_file_cannot_choose_where_rcine_writes(self, rcine: Any, counts: Any) -> None:
         with pytest.raises(InputError, match="is not a saved RCINE"):
             RCINE.load(changed(rcine, counts=np.array(counts)))
@@ -74,12 +89,12 @@ class TestSuspicion:
         x = digits.X[0]
         for _ in range(310):
             Learner.learn(learner, x, learner.decide(x), 1)  # as interrupts between a step and its settling leave it
-        assert learner.state.counts.tolist() == [300, 310]
+        assert learner.state.counts.tolist() == [310, 310, 0]
         learner.learn(x, learner.decide(x), 1)
-        assert learner.state.counts.tolist() == [0, 311]
+        assert learner.state.counts.tolist() == [0, 311, 300]
         learner.state.counts[0] = 10**9
         Learner.learn(learner, x, learner.decide(x), 1)
-        assert learner.state.counts.tolist() == [10**9, 312]
+        assert learner.state.counts.tolist() == [10**9, 312, 300]
 
     def test_factors_and_covariances_must_be_positive(self, tmp_path: Path) -> None:
         for learner, name in (
@@ -98,6 +113,15 @@ class TestSuspicion:
             tallies[at] = value
             with pytest.raises(InputError, match="is not a saved Fliptron"):
                 Learner.load(changed(tmp_path / "l.npz", tallies=tallies))
+
+    @pytest.mark.parametrize(("kind", "name", "value"), [
+        (LeastMeanSquares, "W", 1e308), (RidgeRegression, "W", 1e308), (RidgeRegression, "factor", 1e200),
+        (Fliptron, "covariance", 5e-324), (Fliptron, "covariance", 1e-200), (Banditron, "W", 1e200)])  # fmt: skip
+    def test_numbers_that_no_update_makes_are_refused(self, kind: Any, name: Any, value: Any, tmp_path: Path) -> None:
+        learner = kind(n_classes=3, n_features=2)
+        learner.save(tmp_path / "l.npz")
+        with pytest.raises(InputError, match="is not a saved"):
+            Learner.load(changed(tmp_path / "l.npz", **{name: np.full_like(getattr(learner.state, name), value)}))
 
     def test_rates_must_be_those_of_the_parameters(self, tmp_path: Path) -> None:
         RCNBF(n_classes=3, n_features=2, rates=(0.2, 0.4)).save(tmp_path / "l.npz")
@@ -156,9 +180,7 @@ class TestSuspicion:
             again.learn(np.ones(4), again.decide(np.ones(4)), 1)
             assert np.isfinite(again.weights).all()
 
-    @pytest.mark.parametrize(
-        "entries", [{"params": 3}, {"params": {"n_classes": 3}}, {"rounds": -1}, {"rounds": "many"}]
-    )
+    @pytest.mark.parametrize("entries", ODD)
     def test_odd_descriptions_are_refused(self, tmp_path: Path, entries: Any) -> None:
         Banditron(n_classes=3, n_features=2).save(tmp_path / "l.npz")
         with pytest.raises(InputError):
@@ -204,6 +226,18 @@ class TestNames:
         np.savez(path, **members)
         with pytest.raises(InputError, match=r"array 'factor' is missing or misshapen \(it was saved by version 0.1\)"):
             RidgeRegression.load(about(path, format=1, learner="RidgeRegression"))
+
+
+@pytest.mark.parametrize("name", [name for name in LEARNERS if not name.endswith("-full")])  # 640×640 is slow
+def test_what_was_learnt_can_always_be_loaded(name: Any, digits: Any, tmp_path: Path) -> None:
+    """After a real run, without and with noise: what `save` writes, `load` reads."""
+    rounds = 30_000 if name.startswith(("Fliptron", "RCINE")) else 5000
+    for seed, rates in enumerate(((0.0, 0.0), (0.2, 0.4), (0.4, 0.4))):
+        learner = LEARNERS[name](n_classes=10, n_features=64, seed=seed)
+        simulate(learner, digits, rates=rates, rounds=rounds, seed=seed)
+        learner.save(tmp_path / "l.npz")
+        again = Learner.load(tmp_path / "l.npz")
+        np.testing.assert_array_equal(again.weights, learner.weights)
 
 
 @pytest.mark.parametrize("name", LEARNERS)

@@ -184,16 +184,16 @@ def test_a_decision_may_be_any_series_of_three(series: Any, as_x: Any) -> None:
 @pytest.mark.parametrize(
     ("decision", "feedback", "words"),
     [
-        ((0, 0, 0.5), None, "four numbers are expected"),
-        ((0, 0, 0.5), [1], "four numbers are expected"),
+        ((0, 0, 0.5), None, "feedback is None; a number is expected"),
+        ((0, 0, 0.5), [1], r"feedback is \[1\]; a number is expected"),
         ((0, 0, 0.5), 0.5, "feedback is 0.5; 0 or 1 is expected"),
         ((1.9, 0, 0.5), 1, "labels from 0 to 2"),
         ((2**64, 0, 0.5), 1, "labels from 0 to 2"),
-        ((0, 0), 1, "four numbers are expected"),
-        ([0, 0, 0.5, 1], 1, "four numbers are expected"),
-        (np.zeros(2), 1, "four numbers are expected"),
-        (np.array(3.0), 1, "four numbers are expected"),
-        (None, 1, "four numbers are expected"),
+        ((0, 0), 1, "is no decision; label, greedy label and probability are expected"),
+        ([0, 0, 0.5, 1], 1, "is no decision; label, greedy label and probability are expected"),
+        (np.zeros(2), 1, "is no decision; label, greedy label and probability are expected"),
+        (np.array(3.0), 1, "is no decision; label, greedy label and probability are expected"),
+        (None, 1, "is no decision; label, greedy label and probability are expected"),
     ],
 )
 def test_bad_rounds_are_refused(decision: Any, feedback: Any, words: Any) -> None:

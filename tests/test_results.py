@@ -66,6 +66,8 @@ class TestIds:
             ("learners.fliptron", {"Fliptron"}),
             ("kernels.loop", {"RCNBF", "RCINE", "Banditron", "RidgeRegression", "Fliptron"}),
             ("noise.plateaus", {"RCINE"}),
+            ("datasets.files", {"RCNBF", "RCINE", "Banditron", "RidgeRegression", "Fliptron"}),
+            ("datasets.synthetic", set()),
             ("cli.run", set()),
             ("report.page", set()),
             ("learners.files", set()),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -153,8 +155,35 @@ def test_rcine_takes_in_every_window_once() -> None:
             learner.learn(X[t % 64], Decision(t % K, 0, 0.5), t % 2)
 
     together(*[play] * 8)
-    assert learner.state.counts[1] == 16_000
-    assert 0.95 * 16_000 <= sum(seen) <= 16_000  # a round that meets a full window is learnt from, but not recorded
+    waiting, learnt, _ = learner.state.counts
+    assert learnt == 16_000
+    assert sum(seen) + waiting == 16_000
+    assert len(learner.estimates) == 16_000 // 256
+
+
+def test_a_copy_is_of_one_moment() -> None:
+    """Copied by `deepcopy` or `pickle` while others learn, a learner's parts fit together."""
+    learner, X, stop = RCINE(n_classes=K, n_features=D, refresh=256), examples(64), threading.Event()
+
+    def play() -> None:
+        t = 0
+        while not stop.is_set():
+            learner.learn(X[t % 64], learner.decide(X[t % 64]), t % 2)
+            t += 1
+
+    def take() -> Any:
+        try:
+            copies = [copy.deepcopy(learner) for _ in range(40)]
+            return copies + [pickle.loads(pickle.dumps(learner)) for _ in range(40)]
+        finally:
+            stop.set()
+
+    *_, copies = together(play, play, take)
+    for each in copies:
+        waiting, learnt, last = each.state.counts
+        assert each._estimator.rounds[0] + waiting == learnt
+        assert len(each.estimates) == last // 256
+        each.learn(X[0], each.decide(X[0]), 1)
 
 
 def test_forgetting_waits_for_its_turn() -> None:

@@ -21,8 +21,8 @@ from fliptron.refusals import InputError, missing
 try:
     import duckdb
     import pandas as pd
-except ImportError:
-    raise missing("DuckDB or pandas, which keep results,", "lab") from None
+except ImportError as error:
+    raise missing(f"{error.name}, which results are kept with,", "lab") from None
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

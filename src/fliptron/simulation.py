@@ -107,7 +107,7 @@ def simulate(
             room = sys.maxsize if ours is None else ours.room()
             start, stop = stop, min(stop + block, rounds, stop + room)
             row = stream.rows(start, stop)
-            played = _room_for(row, with_margins=log)
+            played = _room_for(row, with_margins=log and hasattr(learner, "scores"))
             play_block(learner, dataset, channel, start, played)
             if ours is not None:
                 ours.settle()
@@ -150,7 +150,7 @@ def _room_for(row: Array, *, with_margins: bool) -> Rounds:
         greedy=np.empty(n, np.int32),
         probability=np.empty(n),
         bit=np.empty(n, np.int8),
-        margin=np.empty(n if with_margins else 0),
+        margin=np.empty(n) if with_margins else None,
         row=row,
     )
 
@@ -198,7 +198,7 @@ class _Compiled:
             played.greedy,
             played.probability,
             played.bit,
-            played.margin,
+            np.empty(0) if played.margin is None else played.margin,
         )
         if self._play is None:
             self._play = entry(play, *arguments)
@@ -213,7 +213,7 @@ def _play_python(learner: Any, dataset: Dataset, channel: FlipChannel, start: in
     for i, at in enumerate(rows):
         x, truth = dataset.row(at), int(dataset.y[at])
         decision = learner.decide(x)
-        if margin is not None and margin.size:
+        if margin is not None:
             margin[i] = _margin(learner, x)
         bit = channel.bit(start + i, decision.label == truth)
         learner.learn(x, decision, truth if full_information else bit)
@@ -222,9 +222,7 @@ def _play_python(learner: Any, dataset: Dataset, channel: FlipChannel, start: in
 
 
 def _margin(learner: Any, x: Any) -> float:
-    """The lead of the best score; not a number where a user's learner has no scores."""
-    if not hasattr(learner, "scores"):
-        return np.nan
+    """The lead of the best score."""
     second, best = np.partition(learner.scores(x[None] if isinstance(x, np.ndarray) else x)[0], -2)[-2:]
     return float(best - second)
 

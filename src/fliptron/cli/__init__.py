@@ -10,16 +10,26 @@ def main() -> None:
     """Run a command. Whatever goes wrong is one sentence and an exit code."""
     try:
         try:
-            from fliptron.cli.group import commands  # noqa: PLC0415  # an interrupt here is caught too
+            import click  # noqa: PLC0415  # an interrupt here is caught too
+
+            from fliptron.cli.group import commands  # noqa: PLC0415
         except ModuleNotFoundError as error:
             if error.name not in ("click", "rich"):
                 raise
             _say(f"Error: the command line needs {error.name}; get it with: pip install 'fliptron[lab]'")
             sys.exit(2)
         try:
-            commands()
+            code = commands.main(standalone_mode=False)
+        except click.ClickException as error:
+            error.show()
+            code = error.exit_code
+        except click.Abort as error:
+            if isinstance(error.__cause__, KeyboardInterrupt):
+                raise KeyboardInterrupt from None
+            code = 1
         finally:
             sys.stdout.flush()
+        sys.exit(code if isinstance(code, int) else 0)
     except KeyboardInterrupt:
         _say("Interrupted.")
         sys.exit(130)

@@ -43,8 +43,8 @@ class Commands(click.Group):
         try:
             module = importlib.import_module(f"fliptron.cli.{name}")
         except ModuleNotFoundError as error:
-            if (error.name or "").startswith("fliptron"):
-                raise
+            if (error.name or "").split(".")[0] in ("fliptron", "numba", "numpy", "platformdirs", "scipy"):
+                raise  # not an extra: the install is broken
             raise Refusal(f"`fliptron {name}` needs {error.name}; get it with: pip install 'fliptron[lab]'") from None
         except InputError as error:
             raise Refusal(str(error)) from None

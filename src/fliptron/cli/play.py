@@ -41,7 +41,8 @@ def play(*, plan: str, out: str, jobs: int | None, cluster: str | None) -> None:
         click.echo("Interrupted: finished runs are kept; the same command goes on from here.", err=True)
         raise SystemExit(INTERRUPTED) from None
     runs = results.load()
-    table = error_table(runs[runs.id.isin({spec.id for spec in specs})])
-    click.echo(table.drop(columns=["greedy_error"]).to_string(index=False, float_format=lambda value: f"{value:.4f}"))
+    table = error_table(runs[runs.id.isin({spec.id for spec in specs})]).drop(columns=["greedy_error"])
+    if len(table):
+        click.echo(table.to_string(index=False, na_rep="–", float_format=lambda value: f"{value:.4f}"))
     if failed:
         raise SystemExit(1)

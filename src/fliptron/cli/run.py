@@ -5,19 +5,20 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from typing import get_args
+from typing import Any, get_args
 
 import click
 from rich.console import Console
 
 from fliptron.cli.group import CLUSTER, INTERRUPTED, JOBS, RATES, Whole, command, writable
 from fliptron.cli.playing import play_with_progress
-from fliptron.cli.show import show_comparison
+from fliptron.cli.show import show
 from fliptron.experiments.plan import grid
 from fliptron.experiments.roster import DEFAULT, ROSTER, SLOW, build, settings
 from fliptron.experiments.runner import data
 from fliptron.refusals import InputError, whole
 from fliptron.report.comparison import Comparison
+from fliptron.report.statistics import plus_minus
 from fliptron.results import Results
 from fliptron.rounds import Rates
 from fliptron.stream import Order
@@ -141,7 +142,29 @@ def run(
         if as_json:
             click.echo(json.dumps(table, indent=2))
         else:
-            show_comparison(comparison, table)
+            _show(comparison, table)
             click.echo(f"Picture: {folder / 'errors.png'}\nReport:  {page}")
     if interrupted or failed:
         raise SystemExit(INTERRUPTED if interrupted else 1)
+
+
+def _show(result: Comparison, rows: list[dict[str, Any]]) -> None:
+    """One row per learner, the best first; then the rates that learners found."""
+    (rho0, rho1), seeds = result.first.rates, len(result.seeds)
+    lines: list[tuple[str, ...]] = [
+        (
+            row["learner"],
+            "true labels" if row["learner"] == "Perceptron" else "true rates" if "rates" in row["params"] else "bits",
+            plus_minus(row["error_mean"], row["error_ci95"]),
+            plus_minus(row["greedy_error_mean"], row["greedy_error_ci95"]),
+            f"{row['rounds_per_second']:,.0f}",
+        )
+        for row in sorted(rows, key=lambda row: float(row["error_mean"]))
+    ]
+    title = f"{result.dataset.name}, rates ({rho0:g}, {rho1:g}), {result.first.rounds:,} rounds, seeds: {seeds}"
+    show(["learner", "told", "error ± 95 %", "greedy error ± 95 %", "rounds/s"], lines, title=title, left=2)
+    found = [row for row in rows if "rates_mean" in row]
+    if found:
+        lines = [("true", f"{rho0:.4f}", f"{rho1:.4f}")]
+        lines += [(r["learner"], *map(plus_minus, r["rates_mean"], r["rates_ci95"] or (None, None))) for r in found]
+        show(["", "rho0", "rho1"], lines, title="Flip rates")

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from fliptron.arrays import Array, Csr, Matrix, Scaled, as_labels, count_rows, gate
-from fliptron.kernels.rows import row
 from fliptron.refusals import InputError
 
 _MEASURED = 50  # different numbers as labels, of fewer than five rows each: a quantity rather than classes
@@ -119,6 +118,8 @@ class Dataset:
     def row(self, i: int) -> Any:
         """Example i in the form that `decide` takes: a vector, or a SciPy sparse row."""
         inner, scale = self.X if isinstance(self.X, Scaled) else (self.X, None)
+        from fliptron.kernels.rows import row  # brings the compiler
+
         x = row(inner, i)
         if isinstance(inner, Csr):
             import scipy.sparse as sp  # slow to load

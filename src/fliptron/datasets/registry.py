@@ -13,7 +13,6 @@ import numpy as np
 from fliptron.arrays import Array
 from fliptron.datasets import synthetic
 from fliptron.datasets.dataset import Dataset
-from fliptron.datasets.features import features
 from fliptron.datasets.files import Content, File, fetch, find, parse_idx, read
 from fliptron.refusals import InputError, missing
 
@@ -96,6 +95,8 @@ def _images(name: str) -> Content:
 
 
 def _features(name: str, reuse: bool = False) -> Content:
+    from fliptron.datasets.features import features
+
     return features(name, *_images(name), reuse=reuse)
 
 

@@ -91,13 +91,16 @@ def _version(package: str) -> str:
 
 
 def _identity(dataset: str) -> str:
-    """What a data set's content is known by: checksums, the code that makes it, or the file itself."""
+    """What a data set's content is known by: its checksums or the file itself, and the code that reads or makes it."""
     entry = REGISTRY.get(dataset)
+    makers = ("synthetic", "features")
+    others = [
+        f"fliptron.datasets.{name}" for name in makers if entry is None or name not in f"{entry.source} {dataset}"
+    ]
+    code = source.digest("fliptron.datasets.registry", without=(*_BESIDE, *others))
     if entry is None:  # a user's file may change under its name
         path = Path(dataset)
-        return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
-    made = [name for name in ("synthetic", "features") if name in entry.source or name in dataset]
-    code = source.digest(*(f"fliptron.datasets.{name}" for name in made), without=_BESIDE) if made else ""
+        return code + (hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "")
     return code + "".join(file.sha256 for file in entry.files)
 
 
@@ -233,13 +236,19 @@ class _Reader:
         check("rates", isinstance(table["rates"], list) and bool(table["rates"]), "a list of pairs")
         try:
             rates = [Rates.of(pair) for pair in table["rates"]]
-            rounds = whole("rounds", table["rounds"], 1)
+            rounds = whole("rounds", table["rounds"], 1, 10**15)
             rows = None if options["rows"] is None else whole("rows", options["rows"], 1)
         except InputError as error:
             named = next((name for name in ("rounds", "rows") if str(error).startswith(name)), "rates")
             raise self.refuse(number, named, str(error)) from None
         count = seeds if isinstance(seeds, int) and not isinstance(seeds, bool) else 0
-        check("seeds", count > 0 or (_list_of(seeds, int) and min(seeds) >= 0), "a number of seeds or a list of them")
+        check(
+            "seeds",
+            count > 0 or (_list_of(seeds, int) and min(seeds) >= 0 and max(seeds) < 2**62),
+            "a number of seeds or a list of them",
+        )
+        fixed = [name for name in datasets if name not in REGISTRY or "synthetic" not in REGISTRY[name].source]
+        check("rows", rows is None or not fixed, f"none for {', '.join(fixed)}, which has the rows it has,")
         check("order", options["order"] in get_args(Order), "'resample', 'shuffle' or 'file'")
         check("raw", isinstance(options["raw"], bool), "true or false")
         check("dtype", options["dtype"] in ("float64", "float32", "uint8"), "'float64', 'float32' or 'uint8'")

@@ -277,6 +277,6 @@ def _check_scheduler(address: str) -> None:
             there.settimeout(_PATIENCE)
             heard = there.recv(8)
     except (OSError, ValueError) as error:
-        raise InputError(f"no Dask scheduler answers at {address} ({type(error).__name__})") from None
+        raise InputError(f"no Dask scheduler answers at {address} ({error})") from None
     if len(heard) < 8 or int.from_bytes(heard, "little") > 1000:
         raise InputError(f"what answers at {address} is not a Dask scheduler")

@@ -1,4 +1,4 @@
-"""Factors of an inverse: A⁻¹ = LᵀDL, kept exact while A = λI + Σ xxᵀ grows, however its features are scaled.
+"""Factors of an inverse: A⁻¹ = LᵀDL, kept accurate while A = λI + Σ xxᵀ grows, however its features are scaled.
 
 L is lower triangular with ones on its diagonal, and D a positive diagonal that is stored in their place, so that one
 d×d array holds both, of which the lower triangle counts. The update is Bierman's, in the time of Sherman and Morrison's

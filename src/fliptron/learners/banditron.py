@@ -206,6 +206,17 @@ class AveragedRCNBF(RCNBF):
 
     tables = 1
 
+    def __init__(
+        self,
+        *,
+        n_classes: int,
+        n_features: int,
+        gamma: float | Exploration = 0.2,
+        rates: tuple[float, float],
+        seed: int = 0,
+    ) -> None:
+        super().__init__(n_classes=n_classes, n_features=n_features, gamma=gamma, rates=rates, seed=seed)
+
     def _start(self) -> AveragedState:
         W = self._weights()
         late = np.zeros(W.shape)  # grows with n², too much for float32

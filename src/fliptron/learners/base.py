@@ -35,12 +35,14 @@ from fliptron.exploration import Exploration
 from fliptron.kernels import loop
 from fliptron.kernels.randomness import CHOICES, make_key
 from fliptron.learners import files
+from fliptron.output import write_whole
 from fliptron.refusals import InputError, whole
 from fliptron.rounds import LEAST_PROBABILITY, Decision
 
 Layout = str | None
 """How the K×d arrays of a state lie in memory: "by label", "by feature", or not decided before the first example."""
 _MEMORY: ContextVar[int] = ContextVar("_MEMORY", default=4 * 2**30)  # bytes a learner may take
+_LARGEST = 1e130  # of a number in a file: more than any update makes of what is admitted
 _fill = tuple.__new__  # a named tuple from a tuple, at a third of the cost of its constructor
 
 
@@ -223,7 +225,7 @@ class Learner(ABC):
         """Write parameters and state to an `.npz` file, whole or not at all; no pickle."""
         with self.held():
             content = files.packed(type(self), self.params, self.rounds, self._layout, self._arrays())
-        files.write(Path(path), content)
+        write_whole(Path(path), content)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -236,7 +238,7 @@ class Learner(ABC):
             learner.turn[loop.DECIDED] = saved.rounds
             learner.arrange(saved.layout)
             for name, array in learner._arrays().items():
-                low, high = learner._bounds().get(name, (-np.inf, np.inf))
+                low, high = learner._bounds().get(name, (-_LARGEST, _LARGEST))
                 array[...] = saved.array(name, array, low, high)
             flaw = learner._flaw()
             if flaw:
@@ -290,7 +292,7 @@ class Learner(ABC):
         with self.held():
             kept = {**self.__dict__, "_dense": None, "_sparse": None}
             kept["state"] = type(self.state)(*(np.copy(a, "K") if isinstance(a, ndarray) else a for a in self.state))
-        kept["turn"] = self.turn.copy()
+            kept["turn"] = self.turn.copy()
         kept["turn"][loop.HELD] = 0.0
         del kept["_lock"]
         return kept
@@ -307,7 +309,7 @@ class Learner(ABC):
         return {name: a for name in kept if isinstance(a := getattr(self.state, name), ndarray)}
 
     def _bounds(self) -> Mapping[str, tuple[float, float]]:
-        """What the values of an array in a file may be, where not any finite number; integers must be in here."""
+        """What the values of an array in a file may be, where not any of a sensible size; integers must be in here."""
         return {}
 
     def _flaw(self) -> str:
@@ -329,7 +331,11 @@ class Learner(ABC):
         if wrong == loop.BAD_FEEDBACK:
             allowed = f"the true label, 0 to {self.n_classes - 1}," if self.full_information else "0 or 1"
             raise InputError(f"feedback is {feedback!r}; {allowed} is expected")
-        raise InputError(f"decision {decision!r} and feedback {feedback!r}: four numbers are expected") from None
+        try:
+            _, _, _ = map(float, decision)
+        except (TypeError, ValueError, OverflowError):
+            raise InputError(f"{decision!r} is no decision; label, greedy label and probability are expected") from None
+        raise InputError(f"feedback is {feedback!r}; a number is expected") from None
 
     def _admit(self, x: Any) -> tuple[Row, loop.OneRound]:
         """Check an example, and compile for its kind if it is the first."""

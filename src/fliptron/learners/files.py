@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fliptron.arrays import Array
-from fliptron.output import write_whole
 from fliptron.refusals import InputError, whole
 
 if TYPE_CHECKING:
@@ -51,11 +50,6 @@ def packed(
     return content.getvalue()
 
 
-def write(path: Path, content: bytes) -> None:
-    """Write a file, whole or not at all."""
-    write_whole(path, content)
-
-
 @contextmanager
 def opened(path: Path) -> Iterator[Saved]:
     """A saved learner, open for reading. Whatever a damaged or foreign file can raise becomes one sentence."""
@@ -85,15 +79,19 @@ class Saved:
             raise InputError(f"{path} is not a saved learner of format {FORMAT}")
         if not isinstance(about["params"], dict):
             raise InputError(f"{path} is not a saved learner: its params are {about['params']!r}")
-        self.rounds = whole("rounds", about["rounds"], 0, 2**62)
+        self.rounds = whole(f"{path}: rounds", about["rounds"], 0, 2**52)
         self.layout = about.get("layout")
+        if self.layout not in (None, "by label", "by feature"):
+            raise InputError(f"{path}: layout is {self.layout!r}; 'by label' or 'by feature' is expected")
         self._about, self._old = about, about["format"] == 1
         self._called = ("fliptron." if self._old else "") + str(about["learner"])
 
     def kind(self, wanted: type[Learner]) -> type[Learner]:
         """Its class, which must be the one wanted or below it."""
         found = _KINDS.get(self._called)
-        if found is None or not issubclass(found, wanted):
+        if found is None:
+            raise InputError(f"{self._path} holds a {self._called}, which is not known here; import its module first")
+        if not issubclass(found, wanted):
             raise InputError(f"{self._path} holds a {self._called.rpartition('.')[2]}; a {wanted.__name__} is expected")
         return found
 
@@ -106,7 +104,7 @@ class Saved:
                 raise self._refusal("W", "is missing or misshapen")
         try:
             return kind(**params)
-        except TypeError as error:
+        except (TypeError, InputError) as error:
             raise InputError(f"{self._path} is not a saved {kind.__name__} ({error})") from None
 
     def array(self, name: str, like: Array, low: float, high: float) -> Array:
@@ -116,12 +114,11 @@ class Saved:
         shape, _, dtype = self._head(name)
         if shape != like.shape or dtype != like.dtype:
             raise self._refusal(name, "is missing or misshapen")
-        if dtype.kind in "iu" and (low, high) == (-np.inf, np.inf):
-            raise TypeError(f"{name} holds whole numbers without bounds")
+        assert dtype.kind not in "iu" or abs(high) < 2**63, f"{name} holds whole numbers without bounds"
         stored = self._read(name)
         if not np.isfinite(stored).all():
             raise self._refusal(name, "is not finite")
-        if not ((stored >= low) & (stored <= high)).all():
+        if not ((stored >= np.float64(low)) & (stored <= np.float64(high))).all():
             raise self._refusal(name, f"holds a value outside {low:g} to {high:g}")
         return stored
 

@@ -314,8 +314,8 @@ class Fliptron(Learner):
     def _flaw(self) -> str:
         covariance, tallies = self.state.covariance, self.state.tallies
         diagonals = np.diagonal(covariance, axis1=1, axis2=2) if self.full else covariance
-        if not ((diagonals > 0.0) & (diagonals <= 1.01 * PRIOR)).all():
-            return f"a variance is outside 0 to {PRIOR:g}"
+        if not ((diagonals > 1e-30) & (diagonals < 1e12)).all():  # xᵀΣx is at most PRIOR, single variances may be more
+            return "a variance is not a positive number of a sensible size"
         pairs = ((UNIFORM, UNIFORM_ONES), (BLIND, BLIND_ONES), (SURE, SURE_ONES), (LEARNT, FORGOT))
         if any(tallies[part] > tallies[total] for total, part in pairs):
             return "a count is larger than the one it is part of"
@@ -370,7 +370,5 @@ class Fliptron(Learner):
             (slice(UNIFORM, BLIND_ONES + 1), tallies[UNIFORM] + tallies[BLIND]),
             (slice(SURE, SURE_ONES + 1), tallies[SURE]),
         ):
-            tallies[some] *= max(
-                keep, min(1.0, 0.5 * WARM_UP / max(n, 1.0))
-            )  # what is known of the noise, not all of it
+            tallies[some] *= max(keep, min(1.0, 0.5 * WARM_UP / max(n, 1.0)))  # never below half of WARM_UP rounds
         self.state.fresh[0] = -1

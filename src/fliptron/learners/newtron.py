@@ -241,7 +241,7 @@ class Newtron(Learner):
             return np.array(self.state.W * self.state.norm[1], order="C")
 
     def _bounds(self) -> dict[str, tuple[float, float]]:
-        return {"A": (0.5 / self.radius, np.inf)}
+        return {"A": (0.5 / self.radius, 1e150)}
 
     def _flaw(self) -> str:
         if tuple(self.state.rates) != self.rates:

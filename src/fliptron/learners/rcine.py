@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,8 @@ from fliptron.noise.published import NETWORKS, NREst
 from fliptron.refusals import InputError, real, whole
 from fliptron.rounds import Decision, Rates, Rounds
 
+_SPARE = 256  # rounds that other threads may learn from between a round that fills the window and its handing over
+
 
 class RcineState(NamedTuple):
     """RCNBF's, and the window of rounds the estimator has not yet seen: the columns of `Rounds`."""
@@ -27,7 +30,7 @@ class RcineState(NamedTuple):
     W: Array
     scores: Scratch
     rates: Array
-    counts: Array  # rounds in the window, rounds learnt from
+    counts: Array  # rounds in the window, rounds learnt from, and those at the last estimate
     label: Array
     greedy: Array
     probability: Array
@@ -66,8 +69,8 @@ class RCINE(Learner):
     """RCNBF with Implicit Noise Estimation: it starts with rates (0, 0) and estimates them as it plays.
 
     Every N_s rounds an estimator reads the rounds so far, and RCNBF's update goes on with the rates it finds. An
-    estimate that is not identified is not used, and the last one stays. One whose β̂ is below `beta_floor` is moved there,
-    both rates alike: to discard it would leave RCINE with the rates (0, 0) for good where early estimates are poor.
+    estimate that is not identified is not used, and the last one stays. One whose β̂ is below `beta_floor` is moved
+    there, both rates alike: discarded, one poor early estimate could leave RCINE with the rates (0, 0) for good.
     With ``estimator="nrest"``, ``refresh=50_000`` and ``pooled=False`` this is the paper's Algorithm 2; the default,
     plateaus, is ours. Neither has a guarantee: Theorem 1 needs the true rates.
 
@@ -132,13 +135,15 @@ class RCINE(Learner):
         # NREst must see all N_s rounds at once; plateaus rank margins within shorter windows of one length.
         shown = self._estimator.needs_rows
         size = self.refresh if shown else -(-self.refresh // -(-self.refresh // 5000))
+        self._window = size
+        size += _SPARE
         check_memory("RCINE's window", size * (6 + self.n_features * shown), "a shorter refresh")
         label, greedy, bit, best = np.zeros((4, size), dtype=np.int64)
         return RcineState(
             self._weights(),
             self._scores(),
             rates=np.zeros(2),
-            counts=np.zeros(2, dtype=np.int64),
+            counts=np.zeros(3, dtype=np.int64),
             label=label,
             greedy=greedy,
             probability=np.zeros(size),
@@ -153,8 +158,8 @@ class RCINE(Learner):
         return {"counts": (0, 2**62), "bit": (0, 1), "probability": (0.0, 1.0), **labels}
 
     def _flaw(self) -> str:
-        waiting, learnt = self.state.counts
-        if not waiting <= min(learnt, self.state.label.shape[0]):
+        waiting, learnt, last = self.state.counts
+        if not (waiting <= min(learnt, self.state.label.shape[0]) and last <= learnt):
             return f"its window holds {waiting} rounds; at most {self.state.label.shape[0]} fit"
         if not (self.state.probability[:waiting] > 0.0).all():
             return "a probability is 0"
@@ -174,8 +179,8 @@ class RCINE(Learner):
 
     def room(self) -> int:
         """How many rounds fit before `settle` must be called."""
-        waiting, learnt = self.state.counts
-        return max(int(min(self.state.label.shape[0] - waiting, self.refresh - learnt % self.refresh)), 1)
+        waiting, learnt, last = self.state.counts
+        return max(int(min(self._window - waiting, self.refresh - (learnt - last))), 1)
 
     def settle(self) -> None:
         """Hand a full window to the estimator and, when it is time, take its rates."""
@@ -195,17 +200,23 @@ class RCINE(Learner):
 
     def _due(self) -> tuple[int, bool]:
         """How many rounds to hand over now, and whether to estimate."""
-        waiting, learnt = (int(each) for each in self.state.counts)
-        refreshing = waiting > 0 and learnt % self.refresh == 0
-        return (waiting, refreshing) if refreshing or waiting >= self.state.label.shape[0] else (0, False)
+        waiting, learnt, last = (int(each) for each in self.state.counts)
+        refreshing = waiting > 0 and learnt - last >= self.refresh
+        return (waiting, refreshing) if refreshing or waiting >= self._window else (0, False)
 
     def _refresh(self) -> None:
-        estimate = self._estimator.estimate()
-        self.estimates.append((int(self.state.counts[1]), estimate))
+        estimate, counts = self._estimator.estimate(), self.state.counts
+        counts[2] += (counts[1] - counts[2]) // self.refresh * self.refresh
+        self.estimates.append((int(counts[1]), estimate))
         if estimate.verdict != "not identified":
             self.state.rates[:] = possible(*estimate.rates, max(self.beta_floor, BETA_FLOOR))
         if not self.pooled:
             self._estimator.clear()
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self.held():
+            kept = super().__getstate__()
+            return kept | {"_estimator": copy.deepcopy(self._estimator), "estimates": list(self.estimates)}
 
     def _arrays(self) -> dict[str, Array]:
         kept: dict[str, Array] = getattr(self._estimator, "arrays", dict)()

@@ -270,4 +270,4 @@ class LeastMeanSquares(Learner):
         return GradientState(W, self._scores(), squares=np.zeros(W.shape), step=self.step)
 
     def _bounds(self) -> dict[str, tuple[float, float]]:
-        return {"squares": (0.0, np.inf)}
+        return {"squares": (0.0, 1e250), "W": (-1e30, 1e30)}

@@ -172,7 +172,7 @@ class SOBA(Learner):
         )
 
     def _bounds(self) -> dict[str, tuple[float, float]]:
-        return {"A": (self.regularization / 2, np.inf), "margin": (0.0, np.inf)}
+        return {"A": (self.regularization / 2, 1e150), "margin": (0.0, 1e250)}
 
     def _flaw(self) -> str:
         return "" if self.form == "diagonal" else flaw_of_factor(self.state.factor)
