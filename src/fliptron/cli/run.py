@@ -14,7 +14,7 @@ from fliptron.cli.group import CLUSTER, INTERRUPTED, JOBS, RATES, Whole, command
 from fliptron.cli.playing import play_with_progress
 from fliptron.cli.show import show
 from fliptron.experiments.plan import grid
-from fliptron.experiments.roster import DEFAULT, ROSTER, SLOW, build, settings
+from fliptron.experiments.roster import DEFAULT, ROSTER, SLOW, TOLD, build, settings
 from fliptron.experiments.runner import data
 from fliptron.refusals import InputError, whole
 from fliptron.report.comparison import Comparison
@@ -154,7 +154,7 @@ def _show(result: Comparison, rows: list[dict[str, Any]]) -> None:
     lines: list[tuple[str, ...]] = [
         (
             row["learner"],
-            "true labels" if row["learner"] == "Perceptron" else "true rates" if "rates" in row["params"] else "bits",
+            "true labels" if row["learner"] == "Perceptron" else "true rates" if row["learner"] in TOLD else "bits",
             plus_minus(row["error_mean"], row["error_ci95"]),
             plus_minus(row["greedy_error_mean"], row["greedy_error_ci95"]),
             f"{row['rounds_per_second']:,.0f}",

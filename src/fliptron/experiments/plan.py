@@ -16,7 +16,7 @@ from typing import Any, get_args
 
 from fliptron import source
 from fliptron.datasets.registry import REGISTRY
-from fliptron.experiments.roster import ROSTER, effective, maker, module, settings
+from fliptron.experiments.roster import ROSTER, TOLD, effective, maker, module, settings
 from fliptron.refusals import InputError, whole
 from fliptron.rounds import Rates
 from fliptron.stream import Order
@@ -278,7 +278,7 @@ class _Reader:
             if not values[key] or (isinstance(plain, bool) and not all(isinstance(each, bool) for each in values[key])):
                 allowed = "true or false" if isinstance(plain, bool) else "at least one value"
                 raise self.refuse(number, f"learners.{name}.{key}", f"{value!r} will not do; {allowed} is expected")
-        told = {"rates": (0.0, 0.0)} if "rates" in known else {}
+        told = {"rates": (0.0, 0.0)} if name in TOLD else {}
         for choice in itertools.product(*values.values()):
             try:
                 maker(name)(n_classes=3, n_features=2, seed=0, **told | dict(zip(values, choice, strict=True)))

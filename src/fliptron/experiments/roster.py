@@ -28,6 +28,7 @@ ROSTER: dict[str, Callable[..., Any]] = {
     "SOBA": SOBA,
     "SOBA-full": partial(SOBA, form="full"),
     "Newtron": Newtron,
+    "Newtron-told": Newtron,
     "Newtron-full": partial(Newtron, form="full"),
     "Separable": Separable,
     "KernelSeparable": KernelSeparable,
@@ -42,6 +43,8 @@ ROSTER: dict[str, Callable[..., Any]] = {
     "VowpalWabbit": VowpalWabbit,
 }
 
+TOLD = ("RCNBF", "AveragedRCNBF", "Newtron-told")
+"""Learners that are told the true rates."""
 SLOW = ("SOBA-full", "Newtron-full", "KernelSeparable", "RCINE-NREst", "VowpalWabbit")
 DEFAULT = [name for name in ROSTER if name not in SLOW]
 """What `fliptron run` compares when not told otherwise."""
@@ -71,10 +74,11 @@ def module(name: str) -> str:
 def effective(name: str, dataset: str, *, rates: tuple[float, float], dtype: str, **params: Any) -> dict[str, Any]:
     """Every parameter of a learner as it will be, on a data set of this name.
 
-    Those that must know the rates are told the true ones, and those that can keep float32 weights do so unless the
-    data is float64, where `params` do not say otherwise.
+    Those of `TOLD` are told the true rates, and those that can keep float32 weights do so unless the data is float64,
+    where `params` do not say otherwise.
     """
-    offered: dict[str, Any] = {"rates": list(rates), "dtype": "float64" if dtype == "float64" else "float32"}
+    offered: dict[str, Any] = {"dtype": "float64" if dtype == "float64" else "float32"}
+    offered |= {"rates": list(rates)} if name in TOLD else {}
     if name == "RCINE-NREst" and dataset in NETWORKS:
         offered["estimator"] = f"nrest:{dataset}"
     known = settings(name)

@@ -29,6 +29,7 @@ _LINES = {
     "SOBA-full": ("#882255", "-"),
     "Newtron": ("#999933", "-"),
     "Newtron-full": ("#999933", "-."),
+    "Newtron-told": ("#117733", "-"),
     "Separable": ("#44AA99", "-"),
     "KernelSeparable": ("#44AA99", "-."),
     "RCNBF": ("#0072B2", "-"),
