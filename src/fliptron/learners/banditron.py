@@ -193,8 +193,6 @@ class AveragedRCNBF(RCNBF):
         Exploration in (0, 1], a number or an `Exploration`.
     rates
         (ρ0, ρ1), each ≥ 0 with a sum below 1: P(bit 1 | wrong) and P(bit 0 | right).
-    dtype
-        Precision of the weights, "float64" or "float32".
     seed
         Of the exploration.
 
