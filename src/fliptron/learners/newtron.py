@@ -51,13 +51,18 @@ class FullNewtronState(NamedTuple):
 
 
 @compiled(**STEP)
-def chance(state: DiagonalNewtronState | FullNewtronState, label: int) -> float:
-    """p_r = exp(α s_r)/Σ exp(α s), of the scores last looked at."""
-    best = argmax(state.scores, -1)
-    total = 0.0
+def total_odds(state: DiagonalNewtronState | FullNewtronState) -> float:
+    """Σ_r exp(α(s_r − max s)), of the scores last looked at."""
+    best, total = argmax(state.scores, -1), 0.0
     for r in range(state.scores.shape[0]):
         total += exp(state.alpha * (state.scores[r] - state.scores[best]))
-    return exp(state.alpha * (state.scores[label] - state.scores[best])) / total
+    return total
+
+
+@compiled(**STEP)
+def chance(state: DiagonalNewtronState | FullNewtronState, label: int, total: float) -> float:
+    """p_r = exp(α s_r)/Σ exp(α s)."""
+    return exp(state.alpha * (state.scores[label] - state.scores[argmax(state.scores, -1)])) / total
 
 
 @scores(DiagonalNewtronState)
@@ -75,13 +80,13 @@ def softmax_choice(state: DiagonalNewtronState, x: Row, gamma: float, u: float) 
     """ỹ ~ p̃ = (1 − γ)·p + γ/K, with p the softmax of α·Wx."""
     K = state.scores.shape[0]
     score(state, x, state.scores)
-    below = 0.0
+    greedy, total, below = argmax(state.scores, -1), total_odds(state), 0.0
     for r in range(K):
-        p = (1.0 - gamma) * chance(state, r) + gamma / K
+        p = (1.0 - gamma) * chance(state, r, total) + gamma / K
         below += p
         if u < below:
-            return r, argmax(state.scores, -1), p
-    return K - 1, argmax(state.scores, -1), (1.0 - gamma) * chance(state, K - 1) + gamma / K
+            break
+    return r, greedy, p  # rounding may leave the last label to the last of u
 
 
 @compiled(**STEP)
@@ -98,7 +103,7 @@ def newtron_diagonal(
     """A += κβ·δ∘δ, b += (1 − κβ⟨δ, W⟩)·δ, θ = −b/A."""
     K = state.scores.shape[0]
     score(state, x, state.scores)
-    weight = (unbiased(feedback, state.rates) - chance(state, label)) / probability
+    weight = (unbiased(feedback, state.rates) - chance(state, label, total_odds(state))) / probability
     times = state.curvature * (probability if feedback == 1 else 1.0)
     inner = 0.0  # ⟨δ, W⟩
     for r in range(K):
@@ -121,7 +126,7 @@ def newtron_full(state: FullNewtronState, x: Row, label: int, greedy: int, proba
     """The same with the whole A. With u = A⁻¹δ, θ −= u·(1 + κβ⟨δ, θ − W⟩)/(1 + κβ·δᵀu)."""
     K, d = state.W.shape
     score(state, x, state.scores)
-    weight = (unbiased(feedback, state.rates) - chance(state, label)) / probability
+    weight = (unbiased(feedback, state.rates) - chance(state, label, total_odds(state))) / probability
     times = state.curvature * (probability if feedback == 1 else 1.0)
     root, z, inner = sqrt(times), state.z, 0.0
     z[:] = 0.0
