@@ -23,7 +23,7 @@ GRID = {
     "Banditron": {"gamma": GAMMA},
     "BPA": {"gamma": (0.0, 0.0005, *GAMMA)},
     "SOBA": {"gamma": GAMMA, "regularization": (1.0, 100.0)},
-    "Newtron": {"gamma": GAMMA[2:8], "curvature": (1e-4, 1e-3, 1e-2), "radius": (3.0, 10.0, 30.0)},
+    "Newtron": {"gamma": GAMMA[3:8], "curvature": (1e-4, 1e-3, 1e-2), "radius": (3.0, 10.0, 30.0)},
     "RCNBF": {"gamma": GAMMA},
     "AveragedRCNBF": {"gamma": GAMMA},
     "RCINE": {"gamma": GAMMA},
