@@ -143,28 +143,13 @@ class TestExtras:
 
 
 class TestUnkindWorld:
-    def test_ctrl_c_while_loading(self) -> None:
-        code = """
+    @pytest.mark.parametrize("module", ["fliptron.cli.group", "fliptron.cli.run"])
+    def test_ctrl_c_while_loading(self, module: Any) -> None:
+        code = f"""
             import os, signal, sys
             class Slow:
                 def find_spec(self, name, path=None, target=None):
-                    if name == "fliptron.cli.group":
-                        os.kill(os.getpid(), signal.SIGINT)
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-            sys.meta_path.insert(0, Slow())
-            sys.argv = ["fliptron", "data"]
-            from fliptron.cli import main
-            main()
-        """
-        done = python(code)
-        assert (done.returncode, done.stderr) == (130, "Interrupted.\n")
-
-    def test_ctrl_c_while_a_command_loads(self) -> None:
-        code = """
-            import os, signal, sys
-            class Slow:
-                def find_spec(self, name, path=None, target=None):
-                    if name == "fliptron.cli.run":
+                    if name == {module!r}:
                         os.kill(os.getpid(), signal.SIGINT)
             signal.signal(signal.SIGINT, signal.default_int_handler)
             sys.meta_path.insert(0, Slow())
