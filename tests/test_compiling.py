@@ -88,11 +88,13 @@ def path_of(function: Any, *types: Any, edited: Any = ()) -> Any:
             return ("this", "machine")
 
     meaning = source._meaning
+    source._total.cache_clear()
     try:
         vars(source)["_meaning"] = lambda each: b"edited" if each in edited else meaning(each)
         return Kept(function, source._PACKAGE)._path(types, Target())
     finally:
         vars(source)["_meaning"] = meaning
+        source._total.cache_clear()
 
 
 def test_the_name_holds_what_it_is_made_from() -> None:

@@ -83,7 +83,9 @@ class TestIds:
         monkeypatch.setattr(
             source, "_meaning", lambda each: b"edited" if each == f"fliptron.{module}" else meaning(each)
         )
+        source._total.cache_clear()
         after = {name: Spec("iris", (0.2, 0.4), name, 100, 0).id for name in names}
+        source._total.cache_clear()
         assert {name for name in names if before[name] != after[name]} == learners
 
     def test_comments_and_docstrings_do_not_matter(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,8 +19,13 @@ _ONE_AT_A_TIME = threading.Lock()  # two threads that parse at once confuse Pyth
 
 def digest(*modules: str, without: Collection[str] = ()) -> str:
     """The digest of modules by name, and of what they import; `without` some that do not matter."""
+    return _total(modules, frozenset(without))
+
+
+@cache
+def _total(modules: tuple[str, ...], without: frozenset[str]) -> str:
     total = hashlib.sha256()
-    for module in sorted(_reached(modules, frozenset(without))):
+    for module in sorted(_reached(modules, without)):
         total.update(module.encode() + _meaning(module))
     return total.hexdigest()
 

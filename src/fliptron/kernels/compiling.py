@@ -151,7 +151,7 @@ class Kept(NullCache):
         if not all(map(_is_ours, modules)):
             return None
         made_from = (
-            source.digest(*modules, without=_PLAIN),
+            source.digest(*sorted(modules), without=_PLAIN),
             self._function.__module__,
             self._function.__qualname__,
             hashlib.sha256(self._function.__code__.co_code).hexdigest(),
