@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import fliptron
 from conftest import LEARNERS
 from fliptron import (
     RCINE,
@@ -214,6 +215,13 @@ class TestNames:
         assert type(Learner.load(tmp_path / "theirs.npz")) is theirs
         with pytest.raises(InputError, match="holds a Banditron; a RidgeRegression is expected"):
             RidgeRegression.load(tmp_path / "theirs.npz")
+
+    def test_a_fresh_process_knows_our_classes(self, tmp_path: Path) -> None:
+        for name in ("Fliptron", "RidgeRegression", "KernelSeparable"):
+            getattr(fliptron, name)(n_classes=3, n_features=2).save(tmp_path / f"{name}.npz")
+            code = f"from fliptron import Learner; print(Learner.load({str(tmp_path / name)!r} + '.npz'))"
+            done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+            assert done.stdout.startswith(f"{name}(n_classes=3"), done.stderr
 
     def test_files_of_version_0_1_are_opened_or_refused_in_a_sentence(self, tmp_path: Path) -> None:
         path = tmp_path / "old.npz"

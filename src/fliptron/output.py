@@ -94,8 +94,8 @@ def _lives(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except OSError:
-        return True
+    except OSError:  # it lives, and is somebody else's
+        pass
     return True
 
 

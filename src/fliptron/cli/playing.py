@@ -26,7 +26,7 @@ def play_with_progress(specs: Sequence[Spec], results: Results, *, title: str = 
     left = [spec for spec in specs if spec.id not in done or logs is not None]
     if len(left) < len(specs):
         there = f"{len(specs) - len(left)} of {len(specs)} runs are already there."
-        console.print(Text(f"{title}: {there}" if title else f"{there[0].upper()}{there[1:]}"))
+        console.print(Text(f"{title}: {there}" if title else there))
     if not left:
         return 0
     console.print("Compiling what was not compiled before, and starting …", style="dim")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import fliptron
 from fliptron.arrays import Array
 from fliptron.refusals import InputError, whole
 
@@ -88,6 +89,9 @@ class Saved:
 
     def kind(self, wanted: type[Learner]) -> type[Learner]:
         """Its class, which must be the one wanted or below it."""
+        package, _, name = self._called.rpartition(".")
+        if package == "fliptron" and name in fliptron.__all__:
+            getattr(fliptron, name)  # ours are loaded when they are asked for
         found = _KINDS.get(self._called)
         if found is None:
             raise InputError(f"{self._path} holds a {self._called}, which is not known here; import its module first")
