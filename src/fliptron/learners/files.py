@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import sys
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import fliptron
 from fliptron.arrays import Array
 from fliptron.refusals import InputError, whole
 
@@ -90,8 +90,8 @@ class Saved:
     def kind(self, wanted: type[Learner]) -> type[Learner]:
         """Its class, which must be the one wanted or below it."""
         package, _, name = self._called.rpartition(".")
-        if package == "fliptron" and name in fliptron.__all__:
-            getattr(fliptron, name)  # ours are loaded when they are asked for
+        if package == "fliptron":  # ours are loaded when they are asked for
+            getattr(sys.modules[package], name, None)
         found = _KINDS.get(self._called)
         if found is None:
             raise InputError(f"{self._path} holds a {self._called}, which is not known here; import its module first")
