@@ -96,7 +96,7 @@ class TestRCINE:
         assert [at for at, _ in again.estimates] == [4 * refresh]
 
     def test_names_of_estimators(self) -> None:
-        with pytest.raises(InputError, match="'plateaus', 'nrest', or 'nrest:'"):
+        with pytest.raises(InputError, match="'plateaus', 'nrest' or 'nrest-one-hot'"):
             RCINE(n_classes=3, n_features=2, estimator="guess")
         with pytest.raises(InputError, match="refresh is 10"):
             RCINE(n_classes=3, n_features=2, refresh=10)

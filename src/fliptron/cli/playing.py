@@ -31,7 +31,7 @@ def play_with_progress(specs: Sequence[Spec], results: Results, *, title: str = 
         return 0
     console.print("Compiling what was not compiled before, and starting …", style="dim")
     with Watcher(console, left, title) as watcher:
-        return play(left, results, watch=watcher, **how)
+        return play(left, results, watch=watcher, processes=True, **how)
 
 
 class Watcher(Watch):

@@ -1,34 +1,29 @@
-"""The paper's experiments as plans: Figures 2 and 3, Tables 1 and 2, the appendix; and what goes beyond.
+"""The paper's experiments as data: which learners play where, how long, and on how many seeds; and what goes beyond.
 
 Where the paper is silent: rows are drawn with replacement and scaled to length 1. "MNIST" is read twice, as the 8×8
-digits of UCI (what the authors' code loads) and as the real 28×28 images. SOBA is diagonal except on Iris.
+digits of UCI (what the authors' code loads) and as the real 28×28 images.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from importlib.util import find_spec
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
-import pandas as pd
-
-from fliptron.experiments.plan import Spec, grid
 from fliptron.experiments.vowpal import SETTINGS
+from fliptron.refusals import InputError
 
 NOISE = ((0.0, 0.0), (0.15, 0.15), (0.25, 0.25), (0.2, 0.4), (0.4, 0.2), (0.4, 0.4))
 FIGURE_2 = tuple(rates for rates in NOISE if rates != (0.25, 0.25))
 MAIN = {"optdigits": "MNIST (UCI 8×8)", "mnist": "MNIST (28×28)", "usps": "USPS", "fashion-features": "Fashion-MNIST"}
 EXTRA = {"iris": "Iris", "synsep": "SynSep"}
 NAMES = MAIN | EXTRA | {"digits": "digits (embedded)"}
-GAMMAS = (0.005, 0.02, 0.05, 0.1, 0.2, 0.4)
+ALL = (*MAIN, *EXTRA)
 SMALL = ("optdigits", "fashion-features", "iris", "digits")
 """Data sets of at most 100 features, where d² work per round is cheap."""
-PEER = ("optdigits", "iris", "digits")
-"""Where Vowpal Wabbit, a hundred times slower than we are, plays too."""
-TUNED = ("Banditron", "BPA", "SOBA", "RCNBF", "RCINE")
-PARTS = ("fig2", "fig3", "table1", "table2", "appendix", "beyond")
+TINY = ("optdigits", "iris", "digits")
+"""Where K·d is at most 640: SOBA's whole matrix, and Vowpal Wabbit, a hundred times slower than we are, play too."""
+GAMMAS = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
 
 # The paper's estimates of (ρ0, ρ1), Tables 1 and 2, in the order of NOISE.
 PUBLISHED = {
@@ -47,154 +42,177 @@ PUBLISHED = {
 }
 
 
+class Entrant(NamedTuple):
+    """A learner as it enters the field: what is fixed, and what its pilots choose from."""
+
+    learner: str
+    grid: Mapping[str, tuple[Any, ...]] = {"gamma": GAMMAS}
+    """The values that its first pilots try; rungs beside the best are tried next."""
+    fixed: Mapping[str, Any] = {}
+    above: bool = False
+    """Whether γ = 0 is out of question."""
+
+
+_WITH_ZERO = {"gamma": (0.0, *GAMMAS)}
+_FEW = {"gamma": (0.002, 0.01, 0.05, 0.2)}
+ENTRANTS = {
+    "Banditron": Entrant("Banditron"),
+    "BPA": Entrant("BPA", _WITH_ZERO),
+    "BPA, γ > 0": Entrant("BPA", _WITH_ZERO, above=True),
+    "BPA, γ = 0.014": Entrant("BPA", {}, {"gamma": 0.014}),
+    "SOBA": Entrant("SOBA"),
+    "RCNBF": Entrant("RCNBF"),
+    "RCINE": Entrant("RCINE"),
+    "SOBA-full": Entrant("SOBA-full", _FEW),
+    "BPA, margin 0": Entrant("BPA", _WITH_ZERO, {"correct_margin": 0.0}),
+    "BPA, PA-I": Entrant("BPA", {"gamma": (0.0, *_FEW["gamma"]), "aggressiveness": (0.01, 1.0)}, {"variant": "PA-I"}),
+    "BPA, PA-II": Entrant("BPA", {"gamma": (0.0, *_FEW["gamma"]), "aggressiveness": (0.01, 1.0)}, {"variant": "PA-II"}),
+    "AveragedRCNBF": Entrant("AveragedRCNBF"),
+    "RCINE-NREst": Entrant("RCINE-NREst"),
+    "RCINE-NREst-one-hot": Entrant("RCINE-NREst-one-hot"),
+    "VowpalWabbit": Entrant("VowpalWabbit", {"options": SETTINGS}),
+    **{
+        name: Entrant(name, {})
+        for name in ("Perceptron", "LeastMeanSquares", "RidgeRegression", "Confidit", "Fliptron")
+    },
+}
+"""Every learner of the reproduction, by the name that the report gives it."""
+PAPER = ("Banditron", "BPA", "BPA, γ > 0", "BPA, γ = 0.014", "SOBA", "RCNBF", "RCINE")
+VARIANTS = ("SOBA-full", "BPA, margin 0", "BPA, PA-I", "BPA, PA-II")
+FIRST_ORDER = ("AveragedRCNBF", "LeastMeanSquares", "Perceptron")
+SECOND_ORDER = ("RidgeRegression", "Confidit", "Fliptron")
+NREST = ("RCINE-NREst", "RCINE-NREst-one-hot")
+
+PARTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "fig2": (tuple(MAIN), PAPER),
+    "fig3": (("optdigits",), ("RCINE",)),
+    "table1": (("optdigits", "usps", "fashion-features"), ("RCINE",)),
+    "table2": (tuple(EXTRA), ("RCINE",)),
+    "appendix": (tuple(EXTRA), PAPER),
+    "variants": (ALL, VARIANTS),
+    "beyond": (ALL, (*FIRST_ORDER, *SECOND_ORDER, "VowpalWabbit")),
+    "nrest": (tuple(PUBLISHED), NREST),
+}
+"""The parts that can be asked for: their data sets and their entrants."""
+
+
 @dataclass(frozen=True, slots=True)
-class Scale:
-    """How much of it to run."""
+class Stage:
+    """Entrants that play one horizon: pilots choose their settings, then the runs are played."""
 
     rounds: int
-    """Of the paper's learners."""
+    names: tuple[str, ...]
     seeds: int
-    pilot_rounds: int
-    pilot_seeds: int
-    gammas: tuple[float, ...]
-    nrest_rounds: int
-    """Of RCINE with the published NREst, by far the dearest; 0: left out."""
-    nrest_seeds: int
-    beyond_rounds: int
-    """Of learners whose cost grows with d²."""
-    only: tuple[str, ...] = ()
-    """Data sets, if not all."""
+    pilots: int = 0
+    """Seeds of the pilots, each a third as long as a run."""
+    datasets: tuple[str, ...] = ALL
+    noise: tuple[tuple[float, float], ...] = NOISE
+    after: int | None = None
+    """The shorter horizon whose choices its pilots start from."""
+    by: str | None = None
+    """The entrant whose choices of stage `after` it plays by, without pilots of its own."""
+    sweep: bool = False
+    """Play the whole grid, for a figure, not only the best of it."""
+
+    @property
+    def pilot_rounds(self) -> int:
+        """A third of the horizon."""
+        return -(-self.rounds // 3)
 
 
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How much of it to run, stage by stage."""
+
+    stages: tuple[Stage, ...]
+    parts: tuple[str, ...]
+    """What is run when no parts are asked for."""
+    beyond: int
+    """The horizon at which all learners meet."""
+    climbs: int = 12
+    """How often rungs beside the best are added to the pilots' grids."""
+    swap: Mapping[str, str] = field(default_factory=dict)
+    """Data sets that stand for others."""
+
+    @property
+    def horizons(self) -> tuple[int, ...]:
+        """Of the paper's learners."""
+        return tuple(stage.rounds for stage in self.stages if stage.names == PAPER)
+
+
+def _desk(first: int, beyond: int, seeds: int, pilots: int, peers: int) -> tuple[Stage, ...]:
+    """The stages that every scale has."""
+    return (
+        Stage(beyond, (*PAPER, *FIRST_ORDER), seeds, pilots),
+        Stage(first, PAPER, seeds, pilots),
+        Stage(first, FIRST_ORDER, seeds, pilots),
+        Stage(first, ("RCINE",), seeds, datasets=("optdigits", "digits"), sweep=True),
+        Stage(beyond, ("Fliptron",), seeds),
+        Stage(beyond, ("RidgeRegression", "Confidit"), seeds, datasets=SMALL),
+        Stage(beyond, ("VowpalWabbit",), peers, 1, datasets=TINY),
+    )
+
+
+def _nrest(first: int, rounds: int, longest: int, seeds: int = 3) -> tuple[Stage, ...]:
+    """The published estimator: every cell on one seed, two cells on three, one with the label one-hot, one longer."""
+    return (
+        Stage(rounds, ("RCINE-NREst",), 1, after=first, by="RCINE"),
+        Stage(rounds, ("RCINE-NREst",), seeds, noise=((0.2, 0.4), (0.4, 0.4)), after=first, by="RCINE"),
+        Stage(rounds, ("RCINE-NREst-one-hot",), 1, noise=((0.2, 0.4),), after=first, by="RCINE"),
+        Stage(longest, ("RCINE-NREst",), 1, datasets=("iris",), noise=((0.2, 0.4),), after=first, by="RCINE"),
+    )
+
+
+_USUAL = tuple(part for part in PARTS if part not in ("variants", "nrest"))
 SCALES = {
-    "smoke": Scale(3000, 2, 2000, 1, (0.05, 0.2), 0, 0, 3000, ("digits", "iris")),
-    "desk": Scale(300_000, 10, 100_000, 3, GAMMAS, 60_000, 1, 50_000),
-    "paper": Scale(10_000_000, 10, 1_000_000, 3, GAMMAS, 10_000_000, 10, 1_000_000),
+    "smoke": Scale(
+        (*_desk(3000, 2000, 2, 1, 1), *_nrest(3000, 60_000, 120_000, 1)),
+        _USUAL,
+        2000,
+        climbs=0,
+        swap={
+            "optdigits": "digits",
+            "mnist": "digits",
+            "usps": "digits",
+            "fashion-features": "digits",
+            "synsep": "iris",
+        },
+    ),
+    "desk": Scale((*_desk(10**6, 10**5, 10, 2, 3), *_nrest(10**6, 10**6, 10**7)), _USUAL, 10**5),
+    "paper": Scale(
+        (
+            *_desk(10**6, 10**5, 10, 2, 3),
+            Stage(10**7, PAPER, 10, 2, after=10**6),
+            Stage(10**7, FIRST_ORDER, 5, 2, after=10**6),
+            Stage(10**7, ("RCINE",), 5, datasets=("optdigits",), sweep=True),
+            Stage(10**6, VARIANTS[:1], 3, 1, datasets=TINY),
+            Stage(10**6, VARIANTS[1:], 5, 2),
+            *_nrest(10**6, 10**6, 10**7),
+        ),
+        tuple(PARTS),
+        10**5,
+    ),
 }
 
 
-def datasets(scale: Scale, parts: Sequence[str]) -> list[str]:
-    """The data sets that the parts need."""
-    wanted = []
-    if {"fig2", "appendix", "beyond"} & set(parts):
-        wanted += list(MAIN)
-    if {"table1", "fig3"} & set(parts):
-        wanted += ["optdigits", *(["usps", "fashion-features"] if "table1" in parts else [])]
-    if {"appendix", "table2", "beyond"} & set(parts):
-        wanted += list(EXTRA)
-    return list(scale.only) or list(dict.fromkeys(wanted))
+def parts_of(scale: Scale, only: Sequence[str] = (), without: Sequence[str] = ()) -> tuple[str, ...]:
+    """The parts to run: those of the scale, or those asked for, less those to leave out."""
+    for part in (*only, *without):
+        if part not in PARTS:
+            raise InputError(f"{part!r} is not a part of the paper; some of {', '.join(PARTS)} are expected")
+    return tuple(part for part in only or scale.parts if part not in without)
 
 
-def tuning(scale: Scale, parts: Sequence[str]) -> list[Spec]:
-    """Runs on seeds of their own from which each learner's γ, or options, are chosen, cell by cell."""
-    seeds = range(1000, 1000 + scale.pilot_seeds)
-    if not {"fig2", "appendix", "beyond", "table1", "table2"} & set(parts):
-        return []
-    learners = TUNED if {"fig2", "appendix", "beyond"} & set(parts) else ("RCINE",)
-    peer = [
-        spec
-        for dataset in datasets(scale, parts)
-        if "beyond" in parts and dataset in PEER and find_spec("vowpalwabbit")
-        for spec in grid(
-            datasets=[dataset],
-            rates=NOISE,
-            learners={"VowpalWabbit": {"options": SETTINGS}},
-            rounds=scale.beyond_rounds // 5,
-            seeds=seeds[:1],
-        )
-    ]
-    return peer + [
-        spec
-        for dataset in datasets(scale, parts)
-        for name in learners
-        for spec in grid(
-            datasets=[dataset],
-            rates=NOISE,
-            learners={_form(name, dataset): {"gamma": (0.0, *scale.gammas) if name == "BPA" else scale.gammas}},
-            rounds=scale.pilot_rounds,
-            seeds=seeds,
-        )
-    ]
-
-
-def choose(pilots: pd.DataFrame) -> pd.DataFrame:
-    """The best setting of each cell, twice: by true error, the paper's oracle; by the mean noisy bit, as one can.
-
-    The mean bit is ρ0 + β·accuracy: the γ of most bits is the γ of highest accuracy, and nobody needs the truth.
-    """
-    keys = ["dataset", "rho0", "rho1", "learner"]
-    pilots = pilots.assign(params=[json.dumps(tuned(params)) for params in pilots.params])
-    means = pilots.groupby([*keys, "params"], as_index=False)[["error", "mean_bit"]].mean()
-    oracle = means.loc[means.groupby(keys).error.idxmin()].rename(columns={"params": "oracle", "error": "oracle_error"})
-    honest = means.loc[means.groupby(keys).mean_bit.idxmax()].rename(
-        columns={"params": "honest", "error": "honest_error"}
-    )
-    return oracle[[*keys, "oracle", "oracle_error"]].merge(honest[[*keys, "honest", "honest_error"]], on=keys)
-
-
-def tuned(params: str) -> dict[str, Any]:
-    """The part of a run's parameters, as stored, that pilots choose."""
-    return {name: value for name, value in json.loads(params).items() if name in ("gamma", "options")}
-
-
-def guess(pilots: Iterable[Spec]) -> pd.DataFrame:
-    """A stand-in for `choose` before anything has run, to count what a plan will have to do."""
-    cells = {(spec.dataset, *spec.rates, spec.learner): json.dumps(spec.params) for spec in pilots}
-    rows = [(*cell, setting) for cell, setting in cells.items()]
-    return pd.DataFrame(rows, columns=["dataset", "rho0", "rho1", "learner", "oracle"])
-
-
-def final(scale: Scale, parts: Sequence[str], chosen: pd.DataFrame) -> list[Spec]:
-    """The runs behind figures and tables, at the chosen γ."""
-    seeds, names = range(scale.seeds), datasets(scale, parts)
-    specs: list[Spec] = []
-    curves = {"fig2", "appendix", "beyond"} & set(parts)
-    for cell in chosen.itertuples():
-        if cell.dataset not in names:
+def cells(scale: Scale, stage: Stage, parts: Sequence[str]) -> dict[str, list[str]]:
+    """The entrants that the parts want of a stage, each with its data sets."""
+    wanted: dict[str, list[str]] = {}
+    for part in parts:
+        datasets, names = PARTS[part]
+        if (part == "fig3") != stage.sweep:
             continue
-        common: dict[str, Any] = {"datasets": [cell.dataset], "rates": [(cell.rho0, cell.rho1)]}
-        setting = {name: [value] for name, value in json.loads(cell.oracle).items()}
-        rounds = scale.beyond_rounds if cell.learner == "VowpalWabbit" else scale.rounds
-        if curves or ({"table1", "table2"} & set(parts) and cell.learner == "RCINE"):
-            specs += grid(**common, learners={cell.learner: setting}, rounds=rounds, seeds=seeds)
-        wanted = curves or ("table1" if cell.dataset in MAIN else "table2") in parts
-        if cell.learner == "RCINE" and scale.nrest_rounds and cell.dataset in PUBLISHED and wanted:
-            learners: dict[str, Any] = {"RCINE-NREst": setting}
-            specs += grid(**common, learners=learners, rounds=scale.nrest_rounds, seeds=range(scale.nrest_seeds))
-    if "fig3" in parts:
-        sweep = {"RCINE": {"gamma": scale.gammas}}
-        specs += grid(datasets=names[:1], rates=NOISE, learners=sweep, rounds=scale.pilot_rounds, seeds=seeds)
-    if "beyond" in parts:
         for name in names:
-            regression = "RidgeRegression" if name in SMALL else "LeastMeanSquares"
-            learners = {learner: {} for learner in ("Perceptron", regression, "Fliptron")}
-            specs += grid(datasets=[name], rates=NOISE, learners=learners, rounds=scale.beyond_rounds, seeds=seeds)
-    return list({spec.id: spec for spec in specs}.values())
-
-
-def hours(specs: Iterable[Spec], cores: int) -> float:
-    """A guess of the time a plan takes, from costs per round measured on one core."""
-    return sum(spec.rounds * _MICROSECONDS.get((spec.learner, spec.dataset), _guess(spec)) for spec in specs) / (
-        3.6e9 * cores
-    )
-
-
-_MICROSECONDS = {
-    ("Fliptron", "usps"): 150.0,
-    ("Fliptron", "fashion-features"): 30.0,
-}
-
-
-def _guess(spec: Spec) -> float:
-    large = {"mnist": 2.0, "usps": 0.8, "synsep": 0.4}.get(spec.dataset, 0.25)
-    return {
-        "RCINE-NREst": 300.0,
-        "Fliptron": 15.0,
-        "RidgeRegression": 4.0,
-        "SOBA-full": 3.0,
-        "VowpalWabbit": 200.0,
-    }.get(spec.learner, large)
-
-
-def _form(name: str, dataset: str) -> str:
-    return "SOBA-full" if name == "SOBA" and dataset == "iris" else name
+            here = wanted.setdefault(name, [])
+            stand = dict.fromkeys(scale.swap.get(dataset, dataset) for dataset in datasets)
+            allowed = (*stage.datasets, *(scale.swap.get(dataset, dataset) for dataset in stage.datasets))
+            here += [dataset for dataset in stand if dataset in allowed and dataset not in here]
+    return {name: datasets for name, datasets in wanted.items() if name in stage.names and datasets}

@@ -23,7 +23,7 @@ from fliptron.stream import Order
 
 # What cannot change a number: how things are said, written and kept.
 _BESIDE = ("fliptron.output", "fliptron.refusals", "fliptron.learners.files", "fliptron.source")
-_PEERS = {"VowpalWabbit": "vowpalwabbit", "RCINE-NREst": "torch"}
+_PEERS = {"VowpalWabbit": "vowpalwabbit", "RCINE-NREst": "torch", "RCINE-NREst-one-hot": "torch"}
 _OPTIONAL = {"order": "resample", "raw": False, "dtype": "float64", "rows": None}
 
 

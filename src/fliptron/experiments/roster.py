@@ -36,6 +36,7 @@ ROSTER: dict[str, Callable[..., Any]] = {
     "AveragedRCNBF": AveragedRCNBF,
     "RCINE": RCINE,
     "RCINE-NREst": partial(RCINE, estimator="nrest", refresh=50_000, pooled=False),
+    "RCINE-NREst-one-hot": partial(RCINE, estimator="nrest-one-hot", refresh=50_000, pooled=False),
     "LeastMeanSquares": LeastMeanSquares,
     "Confidit": Confidit,
     "RidgeRegression": RidgeRegression,
@@ -45,7 +46,9 @@ ROSTER: dict[str, Callable[..., Any]] = {
 
 TOLD = ("RCNBF", "AveragedRCNBF", "Newtron-told")
 """Learners that are told the true rates."""
-SLOW = ("SOBA-full", "Newtron-full", "KernelSeparable", "RCINE-NREst", "VowpalWabbit")
+SLOW = ("SOBA-full", "Newtron-full", "KernelSeparable", "RCINE-NREst", "RCINE-NREst-one-hot", "VowpalWabbit")
+PYTHON = ("RCINE-NREst", "RCINE-NREst-one-hot", "VowpalWabbit")
+"""Learners that spend their time in Python rather than in compiled code."""
 DEFAULT = [name for name in ROSTER if name not in SLOW]
 """What `fliptron run` compares when not told otherwise."""
 _SHAPE = ("n_classes", "n_features", "seed")
@@ -79,9 +82,9 @@ def effective(name: str, dataset: str, *, rates: tuple[float, float], dtype: str
     """
     offered: dict[str, Any] = {"dtype": "float64" if dtype == "float64" else "float32"}
     offered |= {"rates": list(rates)} if name in TOLD else {}
-    if name == "RCINE-NREst" and dataset in NETWORKS:
-        offered["estimator"] = f"nrest:{dataset}"
     known = settings(name)
+    if str(known.get("estimator")).startswith("nrest") and dataset in NETWORKS:
+        offered["estimator"] = f"{known['estimator']}:{dataset}"
     return known | {key: value for key, value in offered.items() if key in known} | params
 
 

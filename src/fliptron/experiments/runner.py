@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from itertools import groupby
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+
+import numpy as np
 
 import fliptron
 from fliptron.datasets.dataset import Dataset
 from fliptron.datasets.registry import load
 from fliptron.experiments.plan import Spec
-from fliptron.experiments.roster import build
+from fliptron.experiments.roster import PYTHON, build
 from fliptron.logs.tables import write_log
 from fliptron.output import make_folder
 from fliptron.refusals import InputError, missing, whole
@@ -27,6 +32,7 @@ from fliptron.results import Results, Run
 from fliptron.simulation import StoppedError, simulate
 
 _BATCH = 250_000  # rounds of replicates that go to a cluster's worker together
+_MOST = 200  # estimates kept of a run
 _PATIENCE = 10.0  # seconds a scheduler has to answer
 _LOCK = threading.Lock()
 _STOP = threading.Event()
@@ -53,6 +59,7 @@ def play(
     watch: Watch | None = None,
     logs: Path | None = None,
     how: Play | None = None,
+    processes: bool = False,
 ) -> int:
     """Play the runs that are missing, and keep each as it finishes. Returns how many runs failed.
 
@@ -75,48 +82,66 @@ def play(
         A folder in which each run leaves its rounds; runs that are there are then played again.
     how
         Plays one run; by default `play_one`.
+    processes
+        Play learners that spend their time in Python, such as Vowpal Wabbit, in processes of their own, where they do
+        not wait for one another. The main module of your program must then bear being imported.
     """
     watch = watch or Watch()
     threads = os.cpu_count() if jobs is None else whole("jobs", jobs, 1, 10_000)
-    one = how or (lambda spec: play_one(spec, watch, logs))
     failed = 0
-    with _workers(threads, cluster) as pool, results.driven():
+    with results.driven():
         results.compact()
         done = results.done()
         left = [spec for spec in specs if spec.id not in done or logs]
-        if how is None and cluster is None:
-            _compile_all(left)
-        batches = _batches(left, 0 if cluster is None else _BATCH)
-        waiting: dict[Future[list[Run]], list[Spec]] = {
-            pool.submit(_play_batch, batch, one if cluster is None else how): batch for batch in batches
-        }
-        try:
-            while waiting:
-                ready, _ = wait(waiting, timeout=0.5, return_when=FIRST_COMPLETED)  # wakes up for Ctrl-C
-                runs: list[Run] = []  # of short ones several: a part takes longer to write than some take to play
-                for future in ready:
-                    batch = waiting.pop(future)
-                    try:
-                        runs += [
-                            run if run.id == spec.id else about(spec, failure="its worker has other code or data")
-                            for run, spec in zip(future.result(), batch, strict=True)
-                        ]
-                    except Exception as error:  # a worker was lost for good, or could not read its message
-                        runs += [about(spec, failure=f"{type(error).__name__}: {error}") for spec in batch]
-                if runs:
-                    results.append(runs)
-                    failed += sum(run.failure is not None for run in runs)
-                    watch.finished(runs)
-        except BaseException:
-            _STOP.set()
-            for future in waiting:
-                future.cancel()
-            raise
-        finally:
-            if cluster is None:
-                pool.shutdown(cancel_futures=True)
-            _STOP.clear()
+        apart = processes and how is None and logs is None and cluster is None
+        alone = [spec for spec in left if apart and spec.learner in PYTHON]
+        shared = [spec for spec in left if not (apart and spec.learner in PYTHON)]
+        if shared:
+            one = how or (lambda spec: play_one(spec, watch, logs))
+            if how is None and cluster is None:
+                _compile_all(shared)
+            with _workers(threads, cluster) as pool:
+                failed += _drain(pool, shared, results, watch, one if cluster is None else how, cluster is not None)
+        if alone:
+            with _processes(threads) as pool:
+                failed += _drain(pool, alone, results, watch, None, together=False)
         results.compact()
+    return failed
+
+
+def _drain(
+    pool: Executor, specs: Sequence[Spec], results: Results, watch: Watch, how: Play | None, together: bool
+) -> int:
+    """Hand runs to workers, and keep each as it comes back; how many failed."""
+    failed = 0
+    batches = _batches(specs, _BATCH if together else 0)
+    waiting: dict[Future[list[Run]], list[Spec]] = {pool.submit(_play_batch, batch, how): batch for batch in batches}
+    try:
+        while waiting:
+            ready, _ = wait(waiting, timeout=0.5, return_when=FIRST_COMPLETED)  # wakes up for Ctrl-C
+            runs: list[Run] = []  # of short ones several: a part takes longer to write than some take to play
+            for future in ready:
+                batch = waiting.pop(future)
+                try:
+                    runs += [
+                        run if run.id == spec.id else about(spec, failure="its worker has other code or data")
+                        for run, spec in zip(future.result(), batch, strict=True)
+                    ]
+                except Exception as error:  # a worker was lost for good, or could not read its message
+                    runs += [about(spec, failure=f"{type(error).__name__}: {error}") for spec in batch]
+            if runs:
+                results.append(runs)
+                failed += sum(run.failure is not None for run in runs)
+                watch.finished(runs)
+    except BaseException:
+        _STOP.set()
+        for future in waiting:
+            future.cancel()
+        raise
+    finally:
+        if not together:
+            pool.shutdown(cancel_futures=True)
+        _STOP.clear()
     return failed
 
 
@@ -176,8 +201,16 @@ def play_one(spec: Spec, watch: Watch | None = None, logs: Path | None = None) -
         checkpoints=trace.rounds.tolist(),
         mistakes=trace.mistakes.tolist(),
         greedy_mistakes=trace.greedy_mistakes.tolist(),
+        details={"estimates": _few(trace.estimates)} if len(trace.estimates) > 1 else {},
         data_sha256=checksum,
     )
+
+
+def _few(estimates: Sequence[tuple[int, Any]]) -> list[tuple[int, float, float]]:
+    """How the rates went, at no more than `_MOST` moments, ever further apart: rounds, ρ̂0 and ρ̂1."""
+    last = len(estimates)
+    kept = range(last) if last <= _MOST else sorted({int(i) - 1 for i in np.geomspace(1, last, _MOST)})
+    return [(at, float(found.rates.rho0), float(found.rates.rho1)) for at, found in (estimates[i] for i in kept)]
 
 
 def data(spec: Spec) -> tuple[Dataset, str]:
@@ -242,6 +275,32 @@ def _batches(specs: Sequence[Spec], most: int) -> Iterator[list[Spec]]:
         size = max(1, min(len(replicates), most // replicates[0].rounds))
         for start in range(0, len(replicates), size):
             yield replicates[start : start + size]
+
+
+@contextmanager
+def _processes(count: int | None) -> Iterator[Executor]:
+    """Processes, for learners that spend their time in Python and would wait for one another's lock."""
+    with ProcessPoolExecutor(count, mp_context=get_context("spawn"), initializer=_end_with_parent) as pool:
+        children = pool._processes  # the pool itself waits for what is being played
+        try:
+            yield pool
+        except BaseException:
+            for child in list(children.values()):
+                child.terminate()
+            raise
+
+
+def _end_with_parent() -> None:
+    """Let Ctrl-C be the parent's business, and end when the parent is gone, even if it was killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1.0)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 @contextmanager

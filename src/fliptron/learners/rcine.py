@@ -21,6 +21,7 @@ from fliptron.noise.published import NETWORKS, NREst
 from fliptron.refusals import InputError, real, whole
 from fliptron.rounds import Decision, Rates, Rounds
 
+_LABELS = {"nrest": "integer", "nrest-one-hot": "one-hot"}
 _SPARE = 256  # rounds that other threads may learn from between a round that fills the window and its handing over
 
 
@@ -81,8 +82,9 @@ class RCINE(Learner):
     gamma
         Exploration in (0, 1], a number or an `Exploration`.
     estimator
-        "plateaus"; "nrest", or "nrest:iris" for the paper's network for a data set; or any `RateEstimator` of your own
-        (which `save` cannot write).
+        "plateaus"; "nrest" as its authors ran it, or "nrest-one-hot" as their text has it, each with a colon and a data
+        set for the paper's network for it, such as "nrest:iris"; or any `RateEstimator` of your own (which `save`
+        cannot write).
     refresh
         N_s ≥ 256, the rounds between two estimates.
     pooled
@@ -227,8 +229,9 @@ def _named(name: str, n_classes: int, seed: int) -> RateEstimator:
     kind, _, network = name.partition(":")
     if kind == "plateaus" and not network:
         return Plateaus(n_classes=n_classes)
-    if kind == "nrest" and (not network or network in NETWORKS):
-        return NREst.for_dataset(network or "digits", n_classes=n_classes, seed=seed)
+    if kind in _LABELS and (not network or network in NETWORKS):
+        return NREst.for_dataset(network or "digits", n_classes=n_classes, label=_LABELS[kind], seed=seed)
     raise InputError(
-        f"estimator is {name!r}; 'plateaus', 'nrest', or 'nrest:' and one of {', '.join(NETWORKS)} is expected"
+        f"estimator is {name!r}; 'plateaus', 'nrest' or 'nrest-one-hot', with ':' and one of {', '.join(NETWORKS)} "
+        "for the paper's network, is expected"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -25,6 +26,8 @@ _LINES = {
     "Perceptron": ("#000000", ":"),
     "Banditron": ("#D55E00", "-"),
     "BPA": ("#009E73", "-"),
+    "BPA, γ > 0": ("#009E73", "--"),
+    "BPA, γ = 0.014": ("#009E73", ":"),
     "SOBA": ("#CC79A7", "-"),
     "SOBA-full": ("#882255", "-"),
     "Newtron": ("#999933", "-"),
@@ -143,9 +146,11 @@ def panels(
     datasets: Sequence[str],
     noise: Sequence[tuple[float, float]],
     learners: Sequence[str],
-    rounds_of: Mapping[str, int],
 ) -> Figure:
-    """Error against rounds, log-log: noise settings down, data sets across, as in the paper's Figure 2."""
+    """Error against rounds, log-log: noise settings down, data sets across, as in the paper's Figure 2.
+
+    All runs are of one length.
+    """
     figure = Figure(figsize=(3.4 * len(datasets) + 1.2, 2.7 * len(noise) + 0.6), layout="constrained")
     grid = figure.subplots(len(noise), len(datasets), squeeze=False, sharex=True)
     shown: dict[str, Any] = {}
@@ -155,7 +160,6 @@ def panels(
             cell = runs[(runs.dataset == dataset) & (runs.rho0 == rates[0]) & (runs.rho1 == rates[1])]
             for learner in learners:
                 lines = cell[cell.learner == learner]
-                lines = lines[lines.rounds == rounds_of.get(learner, lines.rounds.max())]
                 if not len(lines):
                     continue
                 rounds = np.array(lines.checkpoints.iloc[0])
@@ -186,6 +190,32 @@ def panels(
         ncols=min(len(shown), 3 * len(datasets)),
         frameon=False,
     )
+    return figure
+
+
+def rate_paths(runs: pd.DataFrame) -> Figure:
+    """How estimated rates go while a learner plays, one panel per data set; grey is the error of its greedy label."""
+    datasets = list(dict.fromkeys(runs.dataset))
+    figure = Figure(figsize=(3.4 * len(datasets) + 0.6, 3.4), layout="constrained")
+    for axes, dataset in zip(np.atleast_1d(figure.subplots(1, len(datasets), sharey=True)), datasets, strict=True):
+        here = runs[runs.dataset == dataset]
+        run = here[here.rounds == here.rounds.max()].sort_values("seed").iloc[0]
+        rounds, *rates = np.array(json.loads(run.details)["estimates"]).T
+        for values, true, colour, symbol in zip(rates, (run.rho0, run.rho1), ("#D55E00", "#0072B2"), "₀₁", strict=True):
+            axes.axhline(true, color=colour, linestyle="--", linewidth=1)
+            axes.plot(
+                rounds, values, color=colour, marker="." if rounds.size < 40 else None, label=f"estimate of ρ{symbol}"
+            )
+        at, wrong = np.array(run.checkpoints), np.array(run.greedy_mistakes)
+        axes.plot(at[1:], np.diff(wrong) / np.diff(at), color="0.6", linewidth=1, label="error of the greedy label")
+        axes.set_xscale("log")
+        axes.set_xlim(rounds[0] * 0.8, at[-1])
+        axes.set_ylim(0, 1)
+        axes.set_xlabel("rounds")
+        axes.set_title(f"{NAMES[dataset]} {pair((run.rho0, run.rho1))}", fontsize=9)
+        axes.grid(color="0.92")
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=3, frameon=False)
     return figure
 
 

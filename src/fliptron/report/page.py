@@ -12,6 +12,7 @@ escape = partial(_escape, quote=False)
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 64rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
 h1 { font-size: 1.5rem; } svg { width: 100%; height: auto; }
+.figure { overflow-x: auto; } .figure svg { min-width: 44rem; }
 .table { overflow-x: auto; } table { border-collapse: collapse; margin: 1rem 0; }
 th, td { padding: .3rem .8rem; text-align: left; }
 th { border-bottom: 2px solid #222; } td { border-bottom: 1px solid #ddd; }
@@ -41,7 +42,7 @@ def section(title: str, content: str) -> str:
 
 def picture(svg: str) -> str:
     """A figure, from its SVG file."""
-    return svg[svg.index("<svg") :]
+    return f'<div class="figure">{svg[svg.index("<svg") :]}</div>'
 
 
 def paragraph(text: str, kind: str = "") -> str:
