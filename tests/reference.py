@@ -134,6 +134,35 @@ class NewtronTwin(Twin):
         self.W = (w / max(float(np.linalg.norm(w)), 1.0)).reshape(self.K, self.d)
 
 
+class GappletronTwin(Twin):
+    """Every gradient is kept, and the length of a step is summed anew each time."""
+
+    rates: Any = (0.1, 0.2)
+
+    def __init__(self, K: Any, d: Any) -> None:
+        super().__init__(K, d)
+        self.past: list[Any] = []
+
+    def softmax(self, x: Any) -> Any:
+        odds = np.exp(self.W @ x)
+        return odds / odds.sum()
+
+    def probabilities(self, x: Any, gamma: Any) -> Any:
+        p = self.softmax(x)
+        doubt = 1 - p.max() if p.max() >= 0.5 else 1.0
+        return super().probabilities(x, max(doubt, gamma))
+
+    def h(self, bit: Any) -> Any:
+        return (bit - self.rates[0]) / (1 - self.rates[0] - self.rates[1])
+
+    def gradient(self, x: Any, label: Any, p: Any, bit: Any) -> Any:
+        return self.h(bit) / p * np.outer(self.softmax(x) - np.eye(self.K)[label], x)
+
+    def learn(self, x: Any, label: Any, greedy: Any, p: Any, bit: Any) -> None:
+        self.past.append(self.gradient(x, label, p, bit))
+        self.W = self.W - 3.0 / np.sqrt(2 * (1e-8 + np.sum(np.square(self.past)))) * self.past[-1]
+
+
 class SeparableTwin(Twin):
     """K perceptrons, each stepping when the bit proves it wrong."""
 

@@ -24,6 +24,7 @@ GRID = {
     "BPA": {"gamma": (0.0, 0.0005, *GAMMA)},
     "SOBA": {"gamma": GAMMA, "regularization": (1.0, 100.0)},
     "Newtron": {"gamma": GAMMA[3:8], "curvature": (1e-4, 1e-3, 1e-2), "radius": (3.0, 10.0, 30.0)},
+    "Gappletron": {"gamma": GAMMA[3:8], "diameter": (10.0, 30.0, 100.0, 300.0)},
     "RCNBF": {"gamma": GAMMA},
     "AveragedRCNBF": {"gamma": GAMMA},
     "RCINE": {"gamma": GAMMA},

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from fliptron.learners.banditron import Banditron as Banditron
     from fliptron.learners.base import Learner as Learner
     from fliptron.learners.fliptron import Fliptron as Fliptron
+    from fliptron.learners.gappletron import Gappletron as Gappletron
     from fliptron.learners.newtron import Newtron as Newtron
     from fliptron.learners.passive_aggressive import BPA as BPA
     from fliptron.learners.perceptron import Perceptron as Perceptron
@@ -59,6 +60,7 @@ _HOMES = {
     "learners.banditron": ("RCNBF", "AveragedRCNBF", "Banditron"),
     "learners.base": ("Learner",),
     "learners.fliptron": ("Fliptron",),
+    "learners.gappletron": ("Gappletron",),
     "learners.newtron": ("Newtron",),
     "learners.passive_aggressive": ("BPA",),
     "learners.perceptron": ("Perceptron",),

@@ -11,6 +11,7 @@ from fliptron.datasets.dataset import Dataset
 from fliptron.experiments.vowpal import VowpalWabbit
 from fliptron.learners.banditron import RCNBF, AveragedRCNBF, Banditron
 from fliptron.learners.fliptron import Fliptron
+from fliptron.learners.gappletron import Gappletron
 from fliptron.learners.newtron import Newtron
 from fliptron.learners.passive_aggressive import BPA
 from fliptron.learners.perceptron import Perceptron
@@ -30,6 +31,8 @@ ROSTER: dict[str, Callable[..., Any]] = {
     "Newtron": Newtron,
     "Newtron-told": Newtron,
     "Newtron-full": partial(Newtron, form="full"),
+    "Gappletron": Gappletron,
+    "Gappletron-told": Gappletron,
     "Separable": Separable,
     "KernelSeparable": KernelSeparable,
     "RCNBF": RCNBF,
@@ -43,7 +46,7 @@ ROSTER: dict[str, Callable[..., Any]] = {
     "VowpalWabbit": VowpalWabbit,
 }
 
-TOLD = ("RCNBF", "AveragedRCNBF", "Newtron-told")
+TOLD = ("RCNBF", "AveragedRCNBF", "Newtron-told", "Gappletron-told")
 """Learners that are told the true rates."""
 SLOW = ("SOBA-full", "Newtron-full", "KernelSeparable", "RCINE-NREst", "VowpalWabbit")
 DEFAULT = [name for name in ROSTER if name not in SLOW]

@@ -30,6 +30,8 @@ _LINES = {
     "Newtron": ("#999933", "-"),
     "Newtron-full": ("#999933", "-."),
     "Newtron-told": ("#117733", "-"),
+    "Gappletron": ("#88CCEE", "-"),
+    "Gappletron-told": ("#88CCEE", "-."),
     "Separable": ("#44AA99", "-"),
     "KernelSeparable": ("#44AA99", "-."),
     "RCNBF": ("#0072B2", "-"),
