@@ -163,6 +163,23 @@ class GappletronTwin(Twin):
         self.W = self.W - 3.0 / np.sqrt(2 * (1e-8 + np.sum(np.square(self.past)))) * self.past[-1]
 
 
+class RdueTwin(GappletronTwin):
+    """Gappletron's gradient, and choices from the softmax itself."""
+
+    def probabilities(self, x: Any, gamma: Any) -> Any:
+        p = self.softmax(x)
+        m = min(1, 2 * (1 - p.max()))
+        return (1 - gamma) * ((1 - m) * np.eye(self.K)[p.argmax()] + m * p) + gamma / self.K
+
+
+class PseudoRdueTwin(RdueTwin):
+    """The gradient from V⁻¹P⁺, with the paper's matrices: V is the loss of every label against every other."""
+
+    def gradient(self, x: Any, label: Any, p: Any, bit: Any) -> Any:
+        V, played = np.ones((self.K, self.K)) - np.eye(self.K), np.eye(self.K)[label]
+        return np.outer(self.softmax(x) - np.linalg.solve(V, played / p * (1 - self.h(bit))), x)
+
+
 class SeparableTwin(Twin):
     """K perceptrons, each stepping when the bit proves it wrong."""
 

@@ -45,6 +45,8 @@ TWINS: dict[str, Any] = {
     "Newtron": lambda K, d: ref.NewtronTwin(K, d, rates=(0.1, 0.2), diagonal=True),
     "Newtron-full": ref.NewtronTwin,
     "Gappletron": ref.GappletronTwin,
+    "RDUE": ref.RdueTwin,
+    "RDUE-pseudo": ref.PseudoRdueTwin,
     "Separable": ref.SeparableTwin,
     "KernelSeparable": lambda K, d: ref.KernelTwin(K, d, budget=60),
     "Confidit": lambda K, d: ref.RidgeTwin(K, d, signed=True),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
-from fliptron import RCNBF, Decision, Gappletron, Newtron, theory
+from fliptron import RCNBF, RDUE, Decision, Gappletron, Newtron, theory
 from fliptron.learners.banditron import unbiased
 
 SETTINGS = [
@@ -80,7 +81,7 @@ def mean_gradient(make: Any, K: Any, rates: Any, y: Any, x: Any, W: Any) -> Any:
 
 
 @pytest.mark.parametrize(("K", "rates"), [(K, rates) for K, gamma, rates in SETTINGS if gamma == 0.3])
-@pytest.mark.parametrize("make", [Gappletron])
+@pytest.mark.parametrize("make", [Gappletron, RDUE, partial(RDUE, estimator="pseudo-inverse")])
 def test_the_mean_step_of_a_softmax_is_the_gradient_of_its_log_loss(K: Any, rates: Any, make: Any) -> None:
     x, y = np.array([0.6, -0.8]), K - 1
     W = np.random.default_rng(K).normal(size=(K, 2))

@@ -1,4 +1,4 @@
-"""What does growing noise do to each learner? Newtron and the separable perceptrons beside the paper's learners."""
+"""What does growing noise do to each learner? Those of the literature beside the paper's and ours."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ TUNED = {
     "Newtron-told": {"gamma": (0.005, 0.02, 0.05, 0.2), "curvature": (1e-4, 1e-3, 1e-2)},
     "Gappletron": {"gamma": (0.01, 0.05, 0.2), "diameter": (30.0, 100.0)},
     "Gappletron-told": {"gamma": (0.01, 0.05, 0.2), "diameter": (30.0, 100.0)},
+    "RDUE": {"gamma": (0.01, 0.05, 0.2), "diameter": (30.0, 100.0)},
+    "RDUE-told": {"gamma": (0.01, 0.05, 0.2), "diameter": (30.0, 100.0)},
 }
 PLAIN = ("Separable", "Fliptron")
 SHORT = {"synsep": 20_000}

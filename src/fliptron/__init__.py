@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from fliptron.learners.banditron import AveragedRCNBF as AveragedRCNBF
     from fliptron.learners.banditron import Banditron as Banditron
     from fliptron.learners.base import Learner as Learner
+    from fliptron.learners.decoding import RDUE as RDUE
     from fliptron.learners.fliptron import Fliptron as Fliptron
     from fliptron.learners.gappletron import Gappletron as Gappletron
     from fliptron.learners.newtron import Newtron as Newtron
@@ -59,6 +60,7 @@ _HOMES = {
     "exploration": ("Exploration",),
     "learners.banditron": ("RCNBF", "AveragedRCNBF", "Banditron"),
     "learners.base": ("Learner",),
+    "learners.decoding": ("RDUE",),
     "learners.fliptron": ("Fliptron",),
     "learners.gappletron": ("Gappletron",),
     "learners.newtron": ("Newtron",),

@@ -10,6 +10,7 @@ from typing import Any
 from fliptron.datasets.dataset import Dataset
 from fliptron.experiments.vowpal import VowpalWabbit
 from fliptron.learners.banditron import RCNBF, AveragedRCNBF, Banditron
+from fliptron.learners.decoding import RDUE
 from fliptron.learners.fliptron import Fliptron
 from fliptron.learners.gappletron import Gappletron
 from fliptron.learners.newtron import Newtron
@@ -33,6 +34,8 @@ ROSTER: dict[str, Callable[..., Any]] = {
     "Newtron-full": partial(Newtron, form="full"),
     "Gappletron": Gappletron,
     "Gappletron-told": Gappletron,
+    "RDUE": RDUE,
+    "RDUE-told": RDUE,
     "Separable": Separable,
     "KernelSeparable": KernelSeparable,
     "RCNBF": RCNBF,
@@ -46,7 +49,7 @@ ROSTER: dict[str, Callable[..., Any]] = {
     "VowpalWabbit": VowpalWabbit,
 }
 
-TOLD = ("RCNBF", "AveragedRCNBF", "Newtron-told", "Gappletron-told")
+TOLD = ("RCNBF", "AveragedRCNBF", "Newtron-told", "Gappletron-told", "RDUE-told")
 """Learners that are told the true rates."""
 SLOW = ("SOBA-full", "Newtron-full", "KernelSeparable", "RCINE-NREst", "VowpalWabbit")
 DEFAULT = [name for name in ROSTER if name not in SLOW]

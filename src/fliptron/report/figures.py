@@ -32,6 +32,8 @@ _LINES = {
     "Newtron-told": ("#117733", "-"),
     "Gappletron": ("#88CCEE", "-"),
     "Gappletron-told": ("#88CCEE", "-."),
+    "RDUE": ("#CC6677", "-"),
+    "RDUE-told": ("#CC6677", "-."),
     "Separable": ("#44AA99", "-"),
     "KernelSeparable": ("#44AA99", "-."),
     "RCNBF": ("#0072B2", "-"),
