@@ -14,6 +14,7 @@ import scipy.sparse as sp
 import fliptron
 from fliptron import (
     BPA,
+    EPABF,
     RCINE,
     RCNBF,
     RDUE,
@@ -41,6 +42,9 @@ LEARNERS: dict[str, Any] = {
     "BPA": partial(BPA, gamma=0.3),
     "BPA-I": partial(BPA, gamma=0.3, variant="PA-I", aggressiveness=0.1, correct_margin=0.0),
     "BPA-II": partial(BPA, gamma=0.3, variant="PA-II", aggressiveness=0.1),
+    "EPABF": partial(EPABF, gamma=0.3),
+    "EPABF-I": partial(EPABF, gamma=0.3, variant="PA-I", aggressiveness=0.1),
+    "EPABF-II": partial(EPABF, gamma=0.3, variant="PA-II", aggressiveness=0.1),
     "SOBA": partial(SOBA, gamma=0.3),
     "SOBA-full": partial(SOBA, gamma=0.3, form="full"),
     "Newtron": partial(Newtron, gamma=0.3, curvature=0.01, radius=1.0, rates=(0.1, 0.2)),

@@ -87,6 +87,32 @@ class BpaTwin(Twin):
         self.W[label] += (2 * bit - 1) * tau * x
 
 
+class EpabfTwin(Twin):
+    """The dual of the quadratic problem, by trying which of its constraints hold with equality, are slack, or at C."""
+
+    def __init__(self, K: Any, d: Any, most: Any = np.inf, slack: Any = 0.0, everyone: Any = False) -> None:
+        super().__init__(K, d)
+        self.most, self.slack, self.everyone = most, slack, everyone
+
+    def learn(self, x: Any, label: Any, greedy: Any, p: Any, bit: Any) -> None:
+        if not x.any():
+            return
+        rivals = [r for r in range(self.K) if (r != label if bit else r == label or self.everyone)]
+        normals = np.array([bit / p * outer(label, x, self.K).ravel() - outer(r, x, self.K).ravel() for r in rivals])
+        gram, lacking = normals @ normals.T + self.slack * np.eye(len(rivals)), 1 - normals @ self.W.ravel()
+        for kinds in itertools.product(["none", "some", "most"], repeat=len(rivals)):
+            price, some = np.where(np.array(kinds) == "most", self.most, 0.0), np.array(kinds) == "some"
+            if not np.isfinite(price).all():
+                continue
+            price[some] = np.linalg.solve(gram[np.ix_(some, some)], (lacking - gram @ price)[some])
+            left = lacking - gram @ price
+            right = {"none": left <= 1e-12, "some": (price >= 0) & (price <= self.most), "most": left >= -1e-12}
+            if all(right[kind][i] for i, kind in enumerate(kinds)):
+                self.W = self.W + (price @ normals).reshape(self.K, self.d)
+                return
+        raise AssertionError("no price fits")
+
+
 class SobaTwin(Twin):
     """SOBA with A kept as a matrix and W solved for anew each time; diagonal on request."""
 

@@ -22,6 +22,7 @@ GAMMA = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
 GRID = {
     "Banditron": {"gamma": GAMMA},
     "BPA": {"gamma": (0.0, 0.0005, *GAMMA)},
+    "EPABF": {"gamma": GAMMA[2:8], "pushed": ("all", "played")},
     "SOBA": {"gamma": GAMMA, "regularization": (1.0, 100.0)},
     "Newtron": {"gamma": GAMMA[3:8], "curvature": (1e-4, 1e-3, 1e-2), "radius": (3.0, 10.0, 30.0)},
     "Gappletron": {"gamma": GAMMA[3:8], "diameter": (10.0, 30.0, 100.0, 300.0)},

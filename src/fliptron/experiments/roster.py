@@ -11,6 +11,7 @@ from fliptron.datasets.dataset import Dataset
 from fliptron.experiments.vowpal import VowpalWabbit
 from fliptron.learners.banditron import RCNBF, AveragedRCNBF, Banditron
 from fliptron.learners.decoding import RDUE
+from fliptron.learners.exact_passive_aggressive import EPABF
 from fliptron.learners.fliptron import Fliptron
 from fliptron.learners.gappletron import Gappletron
 from fliptron.learners.newtron import Newtron
@@ -27,6 +28,7 @@ ROSTER: dict[str, Callable[..., Any]] = {
     "Perceptron": Perceptron,
     "Banditron": Banditron,
     "BPA": BPA,
+    "EPABF": EPABF,
     "SOBA": SOBA,
     "SOBA-full": partial(SOBA, form="full"),
     "Newtron": Newtron,
