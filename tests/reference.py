@@ -37,9 +37,9 @@ class PerceptronTwin(Twin):
 class RcnbfTwin(Twin):
     """The paper's two-case h, and H entry by entry."""
 
-    def __init__(self, K: Any, d: Any, rates: Any = (0.0, 0.0)) -> None:
+    def __init__(self, K: Any, d: Any, rates: Any = (0.0, 0.0), step: Any = 1.0) -> None:
         super().__init__(K, d)
-        self.rates = rates
+        self.rates, self.step = rates, step
 
     def H(self, x: Any, label: Any, greedy: Any, p: Any, bit: Any) -> Any:
         rho, other = self.rates, 1 - bit
@@ -47,7 +47,7 @@ class RcnbfTwin(Twin):
         return np.array([x * (h * (label == r) / p - (greedy == r)) for r in range(self.K)])
 
     def learn(self, x: Any, label: Any, greedy: Any, p: Any, bit: Any) -> None:
-        self.W = self.W + self.H(x, label, greedy, p, bit)
+        self.W = self.W + self.step * self.H(x, label, greedy, p, bit)
 
 
 class AveragedTwin(RcnbfTwin):

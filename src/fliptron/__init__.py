@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from fliptron.learners.banditron import Banditron as Banditron
     from fliptron.learners.base import Learner as Learner
     from fliptron.learners.decoding import RDUE as RDUE
+    from fliptron.learners.delaytron import Delaytron as Delaytron
     from fliptron.learners.exact_passive_aggressive import EPABF as EPABF
     from fliptron.learners.fliptron import Fliptron as Fliptron
     from fliptron.learners.gappletron import Gappletron as Gappletron
@@ -62,6 +63,7 @@ _HOMES = {
     "learners.banditron": ("RCNBF", "AveragedRCNBF", "Banditron"),
     "learners.base": ("Learner",),
     "learners.decoding": ("RDUE",),
+    "learners.delaytron": ("Delaytron",),
     "learners.exact_passive_aggressive": ("EPABF",),
     "learners.fliptron": ("Fliptron",),
     "learners.gappletron": ("Gappletron",),

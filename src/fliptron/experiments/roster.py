@@ -11,6 +11,7 @@ from fliptron.datasets.dataset import Dataset
 from fliptron.experiments.vowpal import VowpalWabbit
 from fliptron.learners.banditron import RCNBF, AveragedRCNBF, Banditron
 from fliptron.learners.decoding import RDUE
+from fliptron.learners.delaytron import Delaytron
 from fliptron.learners.exact_passive_aggressive import EPABF
 from fliptron.learners.fliptron import Fliptron
 from fliptron.learners.gappletron import Gappletron
@@ -27,6 +28,8 @@ from fliptron.refusals import InputError
 ROSTER: dict[str, Callable[..., Any]] = {
     "Perceptron": Perceptron,
     "Banditron": Banditron,
+    "Delaytron": Delaytron,
+    "Delaytron-told": Delaytron,
     "BPA": BPA,
     "EPABF": EPABF,
     "SOBA": SOBA,
@@ -51,9 +54,10 @@ ROSTER: dict[str, Callable[..., Any]] = {
     "VowpalWabbit": VowpalWabbit,
 }
 
-TOLD = ("RCNBF", "AveragedRCNBF", "Newtron-told", "Gappletron-told", "RDUE-told")
+TOLD = ("RCNBF", "AveragedRCNBF", "Delaytron-told", "Newtron-told", "Gappletron-told", "RDUE-told")
 """Learners that are told the true rates."""
-SLOW = ("SOBA-full", "Newtron-full", "KernelSeparable", "RCINE-NREst", "VowpalWabbit")
+SLOW = ("SOBA-full", "Newtron-full", "KernelSeparable", "RCINE-NREst", "VowpalWabbit", "Delaytron", "Delaytron-told")
+"""Slow; or, where no bit is late, the same as Banditron and RCNBF."""
 DEFAULT = [name for name in ROSTER if name not in SLOW]
 """What `fliptron run` compares when not told otherwise."""
 _SHAPE = ("n_classes", "n_features", "seed")

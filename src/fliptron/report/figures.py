@@ -24,6 +24,8 @@ from fliptron.results import Run
 _LINES = {
     "Perceptron": ("#000000", ":"),
     "Banditron": ("#D55E00", "-"),
+    "Delaytron": ("#D55E00", "-."),
+    "Delaytron-told": ("#0072B2", "-."),
     "BPA": ("#009E73", "-"),
     "EPABF": ("#661100", "-"),
     "SOBA": ("#CC79A7", "-"),
