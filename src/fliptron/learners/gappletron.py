@@ -101,9 +101,9 @@ class Gappletron(Learner):
     a form that its authors do not have.
 
     Where sources differ: the bounds hold for logarithms of any base up to K. The base multiplies every gradient by the
-    same number, and the length of the step divides it away: there is none here. As in the experiments of both papers
-    below, W is not projected. p is taken from the weights that learn, so that the estimate stays unbiased when feedback
-    is late.
+    same number, and the length of the step divides it away: there is none here. W is not projected, as in the
+    experiments of Shibukawa et al. p is taken from the weights that learn, so that the estimate stays unbiased when
+    feedback is late.
 
     Parameters
     ----------
