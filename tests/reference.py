@@ -37,9 +37,9 @@ class PerceptronTwin(Twin):
 class RcnbfTwin(Twin):
     """The paper's two-case h, and H entry by entry."""
 
-    def __init__(self, K: Any, d: Any, rates: Any = (0.0, 0.0)) -> None:
+    def __init__(self, K: Any, d: Any, rates: Any = (0.0, 0.0), step: Any = 1.0) -> None:
         super().__init__(K, d)
-        self.rates = rates
+        self.rates, self.step = rates, step
 
     def H(self, x: Any, label: Any, greedy: Any, p: Any, bit: Any) -> Any:
         rho, other = self.rates, 1 - bit
@@ -47,7 +47,7 @@ class RcnbfTwin(Twin):
         return np.array([x * (h * (label == r) / p - (greedy == r)) for r in range(self.K)])
 
     def learn(self, x: Any, label: Any, greedy: Any, p: Any, bit: Any) -> None:
-        self.W = self.W + self.H(x, label, greedy, p, bit)
+        self.W = self.W + self.step * self.H(x, label, greedy, p, bit)
 
 
 class AveragedTwin(RcnbfTwin):
@@ -85,6 +85,32 @@ class BpaTwin(Twin):
             "PA-II": lambda: loss / (x @ x + 1 / (2 * self.C)),
         }[self.variant]()
         self.W[label] += (2 * bit - 1) * tau * x
+
+
+class EpabfTwin(Twin):
+    """The dual of the quadratic problem, by trying which of its constraints hold with equality, are slack, or at C."""
+
+    def __init__(self, K: Any, d: Any, most: Any = np.inf, slack: Any = 0.0, everyone: Any = False) -> None:
+        super().__init__(K, d)
+        self.most, self.slack, self.everyone = most, slack, everyone
+
+    def learn(self, x: Any, label: Any, greedy: Any, p: Any, bit: Any) -> None:
+        if not x.any():
+            return
+        rivals = [r for r in range(self.K) if (r != label if bit else r == label or self.everyone)]
+        normals = np.array([bit / p * outer(label, x, self.K).ravel() - outer(r, x, self.K).ravel() for r in rivals])
+        gram, lacking = normals @ normals.T + self.slack * np.eye(len(rivals)), 1 - normals @ self.W.ravel()
+        for kinds in itertools.product(["none", "some", "most"], repeat=len(rivals)):
+            price, some = np.where(np.array(kinds) == "most", self.most, 0.0), np.array(kinds) == "some"
+            if not np.isfinite(price).all():
+                continue
+            price[some] = np.linalg.solve(gram[np.ix_(some, some)], (lacking - gram @ price)[some])
+            left = lacking - gram @ price
+            right = {"none": left <= 1e-12, "some": (price >= 0) & (price <= self.most), "most": left >= -1e-12}
+            if all(right[kind][i] for i, kind in enumerate(kinds)):
+                self.W = self.W + (price @ normals).reshape(self.K, self.d)
+                return
+        raise AssertionError("no price fits")
 
 
 class SobaTwin(Twin):
@@ -132,6 +158,52 @@ class NewtronTwin(Twin):
         self.A = self.A + weight * (np.diag(delta * delta) if self.diagonal else np.outer(delta, delta))
         w = -np.linalg.solve(self.A, self.b)
         self.W = (w / max(float(np.linalg.norm(w)), 1.0)).reshape(self.K, self.d)
+
+
+class GappletronTwin(Twin):
+    """Every gradient is kept, and the length of a step is summed anew each time."""
+
+    rates: Any = (0.1, 0.2)
+
+    def __init__(self, K: Any, d: Any) -> None:
+        super().__init__(K, d)
+        self.past: list[Any] = []
+
+    def softmax(self, x: Any) -> Any:
+        odds = np.exp(self.W @ x)
+        return odds / odds.sum()
+
+    def probabilities(self, x: Any, gamma: Any) -> Any:
+        p = self.softmax(x)
+        doubt = 1 - p.max() if p.max() >= 0.5 else 1.0
+        return super().probabilities(x, max(doubt, gamma))
+
+    def h(self, bit: Any) -> Any:
+        return (bit - self.rates[0]) / (1 - self.rates[0] - self.rates[1])
+
+    def gradient(self, x: Any, label: Any, p: Any, bit: Any) -> Any:
+        return self.h(bit) / p * np.outer(self.softmax(x) - np.eye(self.K)[label], x)
+
+    def learn(self, x: Any, label: Any, greedy: Any, p: Any, bit: Any) -> None:
+        self.past.append(self.gradient(x, label, p, bit))
+        self.W = self.W - 3.0 / np.sqrt(2 * (1e-8 + np.sum(np.square(self.past)))) * self.past[-1]
+
+
+class RdueTwin(GappletronTwin):
+    """Gappletron's gradient, and choices from the softmax itself."""
+
+    def probabilities(self, x: Any, gamma: Any) -> Any:
+        p = self.softmax(x)
+        m = min(1, 2 * (1 - p.max()))
+        return (1 - gamma) * ((1 - m) * np.eye(self.K)[p.argmax()] + m * p) + gamma / self.K
+
+
+class PseudoRdueTwin(RdueTwin):
+    """The gradient from V⁻¹P⁺, with the paper's matrices: V is the loss of every label against every other."""
+
+    def gradient(self, x: Any, label: Any, p: Any, bit: Any) -> Any:
+        V, played = np.ones((self.K, self.K)) - np.eye(self.K), np.eye(self.K)[label]
+        return np.outer(self.softmax(x) - np.linalg.solve(V, played / p * (1 - self.h(bit))), x)
 
 
 class SeparableTwin(Twin):

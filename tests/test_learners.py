@@ -16,6 +16,7 @@ import reference as ref
 from conftest import LEARNERS
 from fliptron import (
     BPA,
+    EPABF,
     RCNBF,
     SOBA,
     Banditron,
@@ -28,6 +29,7 @@ from fliptron import (
     LeastMeanSquares,
     Perceptron,
     RidgeRegression,
+    checks,
     simulate,
 )
 from fliptron.checks import check_learner
@@ -37,13 +39,21 @@ TWINS: dict[str, Any] = {
     "Banditron": ref.RcnbfTwin,
     "RCNBF": lambda K, d: ref.RcnbfTwin(K, d, rates=(0.2, 0.4)),
     "AveragedRCNBF": lambda K, d: ref.AveragedTwin(K, d, rates=(0.2, 0.4)),
+    "Delaytron": lambda K, d: ref.RcnbfTwin(K, d, rates=(0.2, 0.4), step=0.5),
+    "Delaytron-adaptive": ref.RcnbfTwin,
     "BPA": ref.BpaTwin,
     "BPA-I": lambda K, d: ref.BpaTwin(K, d, correct_margin=0.0, variant="PA-I", C=0.1),
     "BPA-II": lambda K, d: ref.BpaTwin(K, d, variant="PA-II", C=0.1),
+    "EPABF": ref.EpabfTwin,
+    "EPABF-I": lambda K, d: ref.EpabfTwin(K, d, most=0.1),
+    "EPABF-II": lambda K, d: ref.EpabfTwin(K, d, slack=1 / (2 * 0.1)),
     "SOBA": lambda K, d: ref.SobaTwin(K, d, diagonal=True),
     "SOBA-full": ref.SobaTwin,
     "Newtron": lambda K, d: ref.NewtronTwin(K, d, rates=(0.1, 0.2), diagonal=True),
     "Newtron-full": ref.NewtronTwin,
+    "Gappletron": ref.GappletronTwin,
+    "RDUE": ref.RdueTwin,
+    "RDUE-pseudo": ref.PseudoRdueTwin,
     "Separable": ref.SeparableTwin,
     "KernelSeparable": lambda K, d: ref.KernelTwin(K, d, budget=60),
     "Confidit": lambda K, d: ref.RidgeTwin(K, d, signed=True),
@@ -111,7 +121,10 @@ def test_dense_and_sparse_rows_teach_the_same(make: Any, small: Any, small_spars
     np.testing.assert_allclose(learners[0].weights, learners[1].weights, rtol=1e-9, atol=1e-9)
 
 
-def test_rules_for_all_learners(make: Any) -> None:
+def test_rules_for_all_learners(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    if make is LEARNERS["Delaytron-adaptive"]:  # which counts its decisions, and says so
+        rules = [rule for rule in checks.RULES if rule is not checks.learns_only_through_its_arguments]
+        monkeypatch.setattr(checks, "RULES", rules)
     check_learner(make)
 
 
@@ -121,6 +134,20 @@ def test_banditron_is_rcnbf_without_noise(digits: Any) -> None:
     for learner in (banditron, rcnbf):
         simulate(learner, digits, rates=(0.2, 0.4), rounds=5000, seed=3)
     np.testing.assert_array_equal(banditron.weights, rcnbf.weights)
+
+
+@pytest.mark.parametrize("variant", ["PA", "PA-I", "PA-II"])
+def test_exact_steps_may_push_all_labels(variant: Any, small: Any) -> None:
+    settings = {"PA": {}, "PA-I": {"most": 0.1}, "PA-II": {"slack": 5.0}}[variant]
+    learner = EPABF(n_classes=3, n_features=5, variant=variant, aggressiveness=0.1, pushed="all")
+    twin, random = ref.EpabfTwin(3, 5, everyone=True, **settings), np.random.default_rng(4)
+    for x in small.X[:100]:
+        decision, bit = Decision(int(random.integers(3)), 0, float(random.uniform(0.01, 1))), int(random.integers(2))
+        learner.learn(x, decision, bit)
+        twin.learn(x, *decision, bit)
+        if variant == "PA" and bit == 0 and x.any():
+            assert learner.scores([x]).max() < -1 + 1e-12
+    np.testing.assert_allclose(learner.weights, twin.W, rtol=1e-9, atol=1e-9)
 
 
 def test_ridge_stays_the_solution_after_many_rounds(digits: Any) -> None:

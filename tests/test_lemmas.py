@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
-from fliptron import RCNBF, Decision, Newtron, theory
+from fliptron import RCNBF, RDUE, Decision, Gappletron, Newtron, theory
 from fliptron.learners.banditron import unbiased
 
 SETTINGS = [
@@ -62,6 +63,31 @@ def test_lemma_3_exact_constants_are_the_mean_squared_norm(K: Any, gamma: Any, r
             learner.learn(x, decision, bit)
             mean += probability * np.sum(learner.weights**2)
         assert mean == pytest.approx(exact, rel=1e-12)
+
+
+def mean_gradient(make: Any, K: Any, rates: Any, y: Any, x: Any, W: Any) -> Any:
+    """The mean over labels and flips of the gradient that a learner with weights W steps along."""
+    mean = np.zeros((K, 2))
+    for label in range(K):
+        one = 1 - rates[1] if label == y else rates[0]
+        for bit, q in ((1, one), (0, 1 - one)):
+            p = (label + 1) / (K * (K + 1) / 2)
+            learner = make(n_classes=K, n_features=2, rates=rates, diameter=1.0)
+            learner.state.W[:] = W
+            learner.learn(x, Decision(label, 0, p), bit)
+            step = 1 / np.sqrt(2 * (1e-8 + learner.state.squares[0]))
+            mean += p * q * (W - learner.weights) / step
+    return mean
+
+
+@pytest.mark.parametrize(("K", "rates"), [(K, rates) for K, gamma, rates in SETTINGS if gamma == 0.3])
+@pytest.mark.parametrize("make", [Gappletron, RDUE, partial(RDUE, estimator="pseudo-inverse")])
+def test_the_mean_step_of_a_softmax_is_the_gradient_of_its_log_loss(K: Any, rates: Any, make: Any) -> None:
+    x, y = np.array([0.6, -0.8]), K - 1
+    W = np.random.default_rng(K).normal(size=(K, 2))
+    odds = np.exp(W @ x)
+    gradient = np.outer(odds / odds.sum() - np.eye(K)[y], x)
+    np.testing.assert_allclose(mean_gradient(make, K, rates, y, x, W), gradient, atol=1e-9)
 
 
 @pytest.mark.parametrize(("K", "gamma", "rates"), SETTINGS)

@@ -13,7 +13,9 @@ import scipy.sparse as sp
 from conftest import LEARNERS
 from fliptron import (
     BPA,
+    EPABF,
     RCNBF,
+    RDUE,
     SOBA,
     Banditron,
     Confidit,
@@ -21,6 +23,7 @@ from fliptron import (
     Decision,
     Exploration,
     Fliptron,
+    Gappletron,
     InputError,
     Learner,
     LeastMeanSquares,
@@ -40,6 +43,9 @@ SHORT: dict[str, Any] = {
         (Banditron, {}),
         (RCNBF, {"rates": (0.2, 0.4)}),
         (BPA, {}),
+        (EPABF, {}),
+        (Gappletron, {"rates": (0.2, 0.4)}),
+        (RDUE, {"rates": (0.2, 0.4), "estimator": "pseudo-inverse"}),
         (LeastMeanSquares, {}),
     )
 }

@@ -8,7 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fliptron import Banditron, KernelSeparable, Newtron, Perceptron, Separable, load, simulate
+from fliptron import (
+    EPABF,
+    RDUE,
+    Banditron,
+    Gappletron,
+    KernelSeparable,
+    Newtron,
+    Perceptron,
+    Separable,
+    load,
+    simulate,
+)
 
 
 def error(name: Any, make: Any, seed: Any) -> Any:
@@ -33,7 +44,7 @@ def test_banditron_on_synnonsep(seed: Any) -> None:
 
 
 class TestPapersWords:
-    """What the papers of the separable learners and of Newtron say of SynSep, and what noise does to them."""
+    """What the papers of other learners say of SynSep, and what noise does to them."""
 
     @pytest.mark.parametrize("make", [Separable, partial(KernelSeparable, budget=1000)])
     def test_separable_classes_cost_finitely_many_mistakes(self, make: Any) -> None:
@@ -57,3 +68,22 @@ class TestPapersWords:
         banditron = Banditron(n_classes=9, n_features=400, gamma=0.014, seed=1)
         assert error((0.0, 0.0), gamma=0.01, curvature=0.01) < simulate(banditron, load("synsep"), rounds=100_000).error
         assert error((0.2, 0.4), rates=(0.2, 0.4)) < 0.6 * error((0.2, 0.4))
+
+    @pytest.mark.parametrize("make", [Gappletron, RDUE])
+    def test_a_softmax_learns_synsep_and_survives_known_noise(self, make: Any) -> None:
+        """Without noise its error is below Banditron's. Told the rates, it stands noise."""
+
+        def error(make: Any, noise: Any, **settings: Any) -> float:
+            learner = make(n_classes=9, n_features=400, seed=1, **settings)
+            return simulate(learner, load("synsep"), rates=noise, rounds=100_000, seed=1).error
+
+        assert error(make, (0.0, 0.0)) < error(Banditron, (0.0, 0.0))
+        told = error(make, (0.2, 0.4), gamma=0.2, rates=(0.2, 0.4))
+        assert told < 0.6 * error(make, (0.2, 0.4), gamma=0.2)
+
+    @pytest.mark.parametrize("noise", [(0.0, 0.0), (0.2, 0.4)])
+    def test_exact_steps_learn_synsep(self, noise: Any) -> None:
+        """Arora & Manwani (2020): its error is below Banditron's; with flipped bits too."""
+        learners = [make(n_classes=9, n_features=400, gamma=0.05, seed=1) for make in (EPABF, Banditron)]
+        errors = [simulate(learner, load("synsep"), rates=noise, rounds=100_000, seed=1).error for learner in learners]
+        assert errors[0] < errors[1]

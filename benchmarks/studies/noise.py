@@ -1,4 +1,4 @@
-"""What does growing noise do to each learner? Newtron and the separable perceptrons beside the paper's learners."""
+"""What does growing noise do to each learner? Those of the literature beside the paper's and ours."""
 
 from __future__ import annotations
 
@@ -18,9 +18,14 @@ DATA = ("synsep", "digits")
 RATES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4)
 TUNED = {
     "Banditron": {"gamma": (0.005, 0.02, 0.05, 0.1, 0.2)},
+    "EPABF": {"gamma": (0.005, 0.02, 0.05, 0.1, 0.2)},
     "RCNBF": {"gamma": (0.02, 0.05, 0.1, 0.2, 0.4)},
     "Newtron": {"gamma": (0.005, 0.02, 0.05, 0.2), "curvature": (1e-4, 1e-3, 1e-2)},
     "Newtron-told": {"gamma": (0.005, 0.02, 0.05, 0.2), "curvature": (1e-4, 1e-3, 1e-2)},
+    "Gappletron": {"gamma": (0.01, 0.05, 0.2), "diameter": (30.0, 100.0)},
+    "Gappletron-told": {"gamma": (0.01, 0.05, 0.2), "diameter": (30.0, 100.0)},
+    "RDUE": {"gamma": (0.01, 0.05, 0.2), "diameter": (30.0, 100.0)},
+    "RDUE-told": {"gamma": (0.01, 0.05, 0.2), "diameter": (30.0, 100.0)},
 }
 PLAIN = ("Separable", "Fliptron")
 SHORT = {"synsep": 20_000}
@@ -59,8 +64,8 @@ def write(runs: pd.DataFrame, docs: Path) -> list[Path]:
     text = f"""# What growing noise does
 
 Mean error of the played label ± half the 95 % interval over {len(SEEDS)} seeds, as both flip rates grow: ρ0 = ρ1 = ρ.
-Banditron, RCNBF and Newtron have the setting that was best for the cell on other seeds; RCNBF and Newtron-told are told
-the true rates. Made by `make study NAME=noise`.
+All but {" and ".join(PLAIN)} have the setting that was best for the cell on other seeds; RCNBF and those called "told"
+are told the true rates. Made by `make study NAME=noise`.
 
 ![Error against the flip rate](../images/noise-grows.png)
 

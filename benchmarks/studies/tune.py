@@ -22,8 +22,11 @@ GAMMA = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5)
 GRID = {
     "Banditron": {"gamma": GAMMA},
     "BPA": {"gamma": (0.0, 0.0005, *GAMMA)},
+    "EPABF": {"gamma": GAMMA[2:8], "pushed": ("all", "played")},
     "SOBA": {"gamma": GAMMA, "regularization": (1.0, 100.0)},
     "Newtron": {"gamma": GAMMA[3:8], "curvature": (1e-4, 1e-3, 1e-2), "radius": (3.0, 10.0, 30.0)},
+    "Gappletron": {"gamma": GAMMA[3:8], "diameter": (10.0, 30.0, 100.0, 300.0)},
+    "RDUE": {"gamma": GAMMA[3:8], "diameter": (30.0, 100.0), "estimator": ("inverse", "pseudo-inverse")},
     "RCNBF": {"gamma": GAMMA},
     "AveragedRCNBF": {"gamma": GAMMA},
     "RCINE": {"gamma": GAMMA},
@@ -51,7 +54,7 @@ def section(name: str, runs: pd.DataFrame) -> str:
     for i, setting in enumerate(settings):
         cells = [f"**{e:.3f}**" if e == best else f"{e:.3f}" for e, best in zip(errors[i], least, strict=True)]
         last = f"**{regret[i]:.2f}** ←" if i == regret.argmin() else f"{regret[i]:.2f}"
-        rows.append([*(f"{value:g}" for value in setting), *cells, last])
+        rows.append([*(each if isinstance(each, str) else f"{each:g}" for each in setting), *cells, last])
     return f"## {name}\n\n{table([*names, *map(pair, NOISE), 'regret'], rows)}\n"
 
 

@@ -16,7 +16,11 @@ if TYPE_CHECKING:
     from fliptron.learners.banditron import AveragedRCNBF as AveragedRCNBF
     from fliptron.learners.banditron import Banditron as Banditron
     from fliptron.learners.base import Learner as Learner
+    from fliptron.learners.decoding import RDUE as RDUE
+    from fliptron.learners.delaytron import Delaytron as Delaytron
+    from fliptron.learners.exact_passive_aggressive import EPABF as EPABF
     from fliptron.learners.fliptron import Fliptron as Fliptron
+    from fliptron.learners.gappletron import Gappletron as Gappletron
     from fliptron.learners.newtron import Newtron as Newtron
     from fliptron.learners.passive_aggressive import BPA as BPA
     from fliptron.learners.perceptron import Perceptron as Perceptron
@@ -58,7 +62,11 @@ _HOMES = {
     "exploration": ("Exploration",),
     "learners.banditron": ("RCNBF", "AveragedRCNBF", "Banditron"),
     "learners.base": ("Learner",),
+    "learners.decoding": ("RDUE",),
+    "learners.delaytron": ("Delaytron",),
+    "learners.exact_passive_aggressive": ("EPABF",),
     "learners.fliptron": ("Fliptron",),
+    "learners.gappletron": ("Gappletron",),
     "learners.newtron": ("Newtron",),
     "learners.passive_aggressive": ("BPA",),
     "learners.perceptron": ("Perceptron",),

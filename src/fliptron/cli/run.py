@@ -14,7 +14,7 @@ from fliptron.cli.group import CLUSTER, INTERRUPTED, JOBS, RATES, Whole, command
 from fliptron.cli.playing import play_with_progress
 from fliptron.cli.show import show
 from fliptron.experiments.plan import grid
-from fliptron.experiments.roster import DEFAULT, ROSTER, SLOW, TOLD, build, settings
+from fliptron.experiments.roster import DEFAULT, ROSTER, TOLD, build, settings
 from fliptron.experiments.runner import data
 from fliptron.refusals import InputError, whole
 from fliptron.report.comparison import Comparison
@@ -37,7 +37,7 @@ from fliptron.stream import Order
     multiple=True,
     metavar="NAME",
     type=click.Choice(list(ROSTER), case_sensitive=False),
-    help=f"A learner to run; repeat for more: {', '.join(ROSTER)}. Default: all but {', '.join(SLOW)}.",
+    help=f"A learner to run; repeat for more: {', '.join(ROSTER)}. Default: {', '.join(DEFAULT)}.",
 )
 @RATES
 @click.option("--rounds", type=Whole(), default=100_000, show_default=True, help="Rounds per run (1e6 is understood).")

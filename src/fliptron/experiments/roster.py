@@ -10,7 +10,11 @@ from typing import Any
 from fliptron.datasets.dataset import Dataset
 from fliptron.experiments.vowpal import VowpalWabbit
 from fliptron.learners.banditron import RCNBF, AveragedRCNBF, Banditron
+from fliptron.learners.decoding import RDUE
+from fliptron.learners.delaytron import Delaytron
+from fliptron.learners.exact_passive_aggressive import EPABF
 from fliptron.learners.fliptron import Fliptron
+from fliptron.learners.gappletron import Gappletron
 from fliptron.learners.newtron import Newtron
 from fliptron.learners.passive_aggressive import BPA
 from fliptron.learners.perceptron import Perceptron
@@ -24,12 +28,19 @@ from fliptron.refusals import InputError
 ROSTER: dict[str, Callable[..., Any]] = {
     "Perceptron": Perceptron,
     "Banditron": Banditron,
+    "Delaytron": Delaytron,
+    "Delaytron-told": Delaytron,
     "BPA": BPA,
+    "EPABF": EPABF,
     "SOBA": SOBA,
     "SOBA-full": partial(SOBA, form="full"),
     "Newtron": Newtron,
     "Newtron-told": Newtron,
     "Newtron-full": partial(Newtron, form="full"),
+    "Gappletron": Gappletron,
+    "Gappletron-told": Gappletron,
+    "RDUE": RDUE,
+    "RDUE-told": RDUE,
     "Separable": Separable,
     "KernelSeparable": KernelSeparable,
     "RCNBF": RCNBF,
@@ -44,13 +55,15 @@ ROSTER: dict[str, Callable[..., Any]] = {
     "VowpalWabbit": VowpalWabbit,
 }
 
-TOLD = ("RCNBF", "AveragedRCNBF", "Newtron-told")
+TOLD = ("RCNBF", "AveragedRCNBF", "Delaytron-told", "Newtron-told", "Gappletron-told", "RDUE-told")
 """Learners that are told the true rates."""
-SLOW = ("SOBA-full", "Newtron-full", "KernelSeparable", "RCINE-NREst", "RCINE-NREst-one-hot", "VowpalWabbit")
 PYTHON = ("RCINE-NREst", "RCINE-NREst-one-hot", "VowpalWabbit")
 """Learners that spend their time in Python rather than in compiled code."""
-DEFAULT = [name for name in ROSTER if name not in SLOW]
-"""What `fliptron run` compares when not told otherwise."""
+DEFAULT = [
+    *("Perceptron", "Banditron", "BPA", "SOBA", "RCNBF", "AveragedRCNBF", "RCINE"),
+    *("LeastMeanSquares", "Confidit", "RidgeRegression", "Fliptron"),
+]
+"""What `fliptron run` compares when not told otherwise: the paper's company, and what learns from the raw bit."""
 _SHAPE = ("n_classes", "n_features", "seed")
 
 

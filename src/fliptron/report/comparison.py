@@ -23,7 +23,7 @@ from fliptron.results import Run
 _NOTE = (
     "Error: share of rounds whose played label was wrong, exploration included, mean ± half the 95 % interval over "
     "seeds. Greedy error: the same for the label the learner thought best. Perceptron is told the true label every "
-    "round; RCNBF, AveragedRCNBF and Newtron-told are told the true flip rates; the others see bits only."
+    "round; RCNBF, AveragedRCNBF and those called …-told are told the true flip rates; the others see bits only."
 )
 
 
