@@ -58,6 +58,7 @@ TWINS: dict[str, Any] = {
     "KernelSeparable": lambda K, d: ref.KernelTwin(K, d, budget=60),
     "Confidit": lambda K, d: ref.RidgeTwin(K, d, signed=True),
     "RCINE": ref.RcnbfTwin,
+    "AnytimeRCNBF": ref.AveragedTwin,
     "RidgeRegression": ref.RidgeTwin,
     "Fliptron": ref.FliptronTwin,
     "Fliptron-diagonal": lambda K, d: ref.FliptronTwin(K, d, diagonal=True),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from fliptron import RCINE, RCNBF, InputError, simulate
+from fliptron import RCINE, RCNBF, AnytimeRCNBF, InputError, simulate, theory
 from fliptron.noise.estimate import Estimate
 from fliptron.rounds import Rates
 
@@ -102,3 +103,16 @@ class TestRCINE:
             RCINE(n_classes=3, n_features=2, refresh=10)
         with pytest.raises(InputError, match="beta_floor is nan"):
             RCINE(n_classes=3, n_features=2, beta_floor=np.nan)
+
+
+def test_anytime_explores_by_the_rates_it_last_estimated(digits: Any, tmp_path: Path) -> None:
+    learner = AnytimeRCNBF(n_classes=10, n_features=64, seed=1)
+    simulate(learner, digits, rates=(0.2, 0.4), rounds=40_000, seed=1)
+    assert learner.rates.rho0 > 0.1
+    wanted = theory.anytime(n_classes=10, rates=learner.rates, complexity=learner.complexity)
+    assert tuple(learner.turn[:3]) == wanted.steps
+    learner.save(tmp_path / "learner.npz")
+    again = AnytimeRCNBF.load(tmp_path / "learner.npz")
+    assert tuple(again.turn[:3]) == wanted.steps
+    x = digits.X[0]
+    assert again.decide(x) == learner.decide(x)

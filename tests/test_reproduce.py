@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
 
 from fliptron.cli.group import commands as main
-from fliptron.experiments import paper
+from fliptron.datasets.registry import Entry
+from fliptron.experiments import costs, paper, reproduction, tuning
+from fliptron.experiments.plan import grid
+from fliptron.experiments.runner import play
+from fliptron.results import Results
 
 
 @pytest.fixture(scope="module")
@@ -31,31 +37,39 @@ def test_the_report_is_whole_and_asks_nothing_of_the_network(smoke: Any) -> None
     folder, _ = smoke
     page = (folder / "report.html").read_text()
     assert not re.search(r'(src|href)="https?:', page)
-    assert page.count("<svg") == 6
-    for words in ("Figure 2", "Figure 3", "Tables 1 and 2", "The paper's claims", "leaves open", "Beyond the paper"):
+    names = ("glance", "figure2", "figure3", "appendix", "appendix-middle", "first-order", "beyond")
+    assert page.count("<svg") == len(names)
+    for words in ("Figure 2", "Figure 3", "Table 2", "The paper's claims", "leaves open", "Beyond the paper"):
         assert words in page
     assert "fliptron" in page.split("How it was made")[1]
-    for name in ("glance", "figure2", "figure3", "appendix", "appendix-middle", "beyond"):
+    for name in names:
         for suffix in ("png", "svg", "pdf"):
             assert (folder / "figures" / f"{name}.{suffix}").stat().st_size > 1000
 
 
-def test_every_cell_has_its_number(smoke: Any) -> None:
+def test_every_cell_has_its_number_and_every_figure_one_horizon(smoke: Any) -> None:
     folder, _ = smoke
     errors = pd.read_csv(folder / "tables" / "errors.csv")
+    scale = paper.SCALES["smoke"]
     for dataset in ("digits", "iris"):
         for rho0, rho1 in paper.NOISE:
             cell = errors[(errors.dataset == dataset) & (errors.rho0 == rho0) & (errors.rho1 == rho1)]
-            assert {"Banditron", "BPA", "SOBA", "RCNBF", "RCINE", "Fliptron", "RidgeRegression"} <= set(cell.learner)
+            assert {*paper.PAPER, *paper.FIRST_ORDER} <= set(cell[cell.rounds == max(scale.horizons)].learner)
+            assert {*paper.PAPER, "Fliptron", "RidgeRegression"} <= set(cell[cell.rounds == scale.beyond].learner)
     rates = pd.read_csv(folder / "tables" / "rates.csv")
-    assert len(rates) == 5 * 6 * 3
-    claims = pd.read_csv(folder / "tables" / "claims.csv")
-    assert len(claims) >= 9
+    assert set(rates.dataset) == {"iris"}
+
+
+def test_two_seeds_give_no_verdict(smoke: Any) -> None:
+    claims = pd.read_csv(smoke[0] / "tables" / "claims.csv")
+    assert len(claims) >= 14
+    assert claims.verdict.str.startswith("no verdict from").all()
+    assert set(claims.horizon) == set(paper.SCALES["smoke"].horizons)
 
 
 def test_vowpal_wabbit_plays_where_it_is_installed(smoke: Any) -> None:
-    beyond = pd.read_csv(smoke[0] / "tables" / "beyond.csv")
-    assert (beyond[beyond.learner == "VowpalWabbit"].groupby("dataset").size() == len(paper.NOISE)).all()
+    errors = pd.read_csv(smoke[0] / "tables" / "errors.csv")
+    assert (errors[errors.learner == "VowpalWabbit"].groupby("dataset").size() == len(paper.NOISE)).all()
 
 
 def test_starting_again_plays_nothing(smoke: Any) -> None:
@@ -63,52 +77,139 @@ def test_starting_again_plays_nothing(smoke: Any) -> None:
     before = {path.name for path in (folder / "results").iterdir()}
     assert len(before) < 50
     result = CliRunner().invoke(main, ["reproduce", "--out", str(folder)])
-    assert re.search(r"runs: (\d+) of \1 runs are already there", result.output)
+    assert re.search(r"6,000 rounds: (\d+) of \1 runs are already there", result.output)
+    assert "About" not in result.output
     assert {path.name for path in (folder / "results").iterdir()} == before
 
 
-def test_the_desk_plan_has_every_data_set_and_setting_of_the_paper() -> None:
-    desk = paper.SCALES["desk"]
-    cells = {(spec.dataset, spec.rates) for spec in paper.tuning(desk, paper.PARTS)}
-    assert cells == {(name, rates) for name in (*paper.MAIN, *paper.EXTRA) for rates in paper.NOISE}
-    chosen = pd.DataFrame(
-        [(name, *rates, learner, '{"gamma": 0.1}') for name, rates in cells for learner in paper.TUNED],
-        columns=["dataset", "rho0", "rho1", "learner", "oracle"],
-    )
-    runs = paper.final(desk, paper.PARTS, chosen)
-    assert {
-        (spec.dataset, spec.rates) for spec in runs if spec.learner == "RCNBF" and spec.rounds == desk.rounds
-    } == cells
-    published = {(spec.dataset, spec.rates) for spec in runs if spec.learner == "RCINE-NREst"}
-    assert published == {(name, rates) for name in paper.PUBLISHED for rates in paper.NOISE}
+def walked(scale: str, *parts: str, results: Path) -> list[Any]:
+    """The runs of a plan of which nothing has been played."""
+    plan = reproduction.Plan(paper.SCALES[scale], parts or paper.SCALES[scale].parts, Results(results))
+    plan.missing.clear()
+    walk = reproduction._Walk(plan, play=None)
+    walk.all()
+    return [*walk.tasks, *walk.sweep]
 
 
-def test_the_honest_choice_sees_only_bits() -> None:
-    pilots = pd.DataFrame(
-        {
-            "dataset": "digits",
-            "rho0": 0.2,
-            "rho1": 0.4,
-            "learner": "RCNBF",
-            "params": ['{"gamma": 0.1}', '{"gamma": 0.2}'],
-            "error": [0.3, 0.5],
-            "mean_bit": [0.41, 0.42],
-        }
-    )
-    (row,) = paper.choose(pilots).itertuples()
-    assert (row.oracle, row.honest) == ('{"gamma": 0.1}', '{"gamma": 0.2}')
-    assert (row.oracle_error, row.honest_error) == (0.3, 0.5)
+def test_the_paper_plan_has_every_cell_at_its_own_horizon(tmp_path: Path) -> None:
+    tasks = walked("paper", results=tmp_path)
+    everywhere = {(dataset, rates) for dataset in paper.ALL for rates in paper.NOISE}
+
+    def played(name: str, rounds: int) -> dict[Any, int]:
+        found: dict[Any, int] = {}
+        for task in tasks:
+            if task.name == name and task.spec.rounds == rounds:
+                found[task.spec.dataset, task.spec.rates] = found.get((task.spec.dataset, task.spec.rates), 0) + 1
+        return found
+
+    for name in paper.PAPER:
+        for rounds in (10**6, 10**7):
+            assert set(played(name, rounds)) == everywhere
+            assert min(played(name, rounds).values()) >= 10
+    published = played("RCINE-NREst", 10**6)
+    assert set(published) == {(dataset, rates) for dataset in paper.PUBLISHED for rates in paper.NOISE}
+    assert set(played("RCINE-NREst-one-hot", 10**6)) == {(dataset, (0.2, 0.4)) for dataset in paper.PUBLISHED}
+    assert set(played("RCINE-NREst", 10**7)) == {("iris", (0.2, 0.4))}
+    assert set(played("SOBA-full", 10**6)) == {(name, rates) for name in ("optdigits", "iris") for rates in paper.NOISE}
+
+
+def test_a_part_alone_plays_only_what_it_needs(tmp_path: Path) -> None:
+    tasks = walked("paper", "nrest", results=tmp_path)
+    assert {task.name for task in tasks} == set(paper.NREST)
+    tasks = walked("desk", "table2", results=tmp_path)
+    assert {(task.name, task.spec.dataset) for task in tasks} == {("RCINE", "iris"), ("RCINE", "synsep")}
+
+
+class TestTuning:
+    stage = paper.Stage(3000, ("BPA", "BPA, γ > 0", "RCNBF"), 2, pilots=2, noise=((0.2, 0.4),))
+
+    def runs(self, tasks: list[tuning.Task], error: Any) -> pd.DataFrame:
+        """What came of pilots whose error is a function of γ; more bits at larger γ."""
+        rows = [(task.spec.id, error(task.spec.params["gamma"]), task.spec.params["gamma"]) for task in tasks]
+        return pd.DataFrame(rows, columns=["id", "error", "mean_bit"]).drop_duplicates("id")
+
+    def test_pilots_are_a_third_of_a_run_on_other_seeds(self) -> None:
+        tasks = tuning.pilots(self.stage, {"RCNBF": ["iris"]}, None)
+        assert {task.spec.rounds for task in tasks} == {1000}
+        assert {task.spec.seed for task in tasks} == {1000, 1001}
+        assert {task.spec.params["gamma"] for task in tasks} == set(paper.GAMMAS)
+
+    @pytest.mark.parametrize("best", [1e-5, 2e-4, 0.005, 0.8])
+    def test_they_climb_until_no_rung_is_better(self, best: float) -> None:
+        tasks = tuning.pilots(self.stage, {"RCNBF": ["iris"]}, None)
+
+        def error(gamma: float) -> float:
+            return abs(np.log(gamma / best))
+
+        for _ in range(12):
+            more = tuning.climb(self.stage, tasks, self.runs(tasks, error))
+            if not more:
+                break
+            tasks += more
+        (row,) = tuning.choose(tasks, self.runs(tasks, error)).itertuples()
+        assert json.loads(row.oracle) == {"gamma": best}
+        assert not more
+
+    def test_a_longer_horizon_starts_from_the_choice_of_a_shorter_one(self) -> None:
+        tasks = tuning.pilots(self.stage, {"BPA": ["iris"]}, None)
+        chosen = tuning.choose(tasks, self.runs(tasks, lambda gamma: abs(gamma - 0.05)))
+        after = tuning.pilots(self.stage, {"BPA": ["iris"]}, chosen)
+        assert {task.spec.params["gamma"] for task in after} == {0.0, 0.05}
+
+    def test_no_exploration_is_chosen_only_where_it_may_be(self) -> None:
+        tasks = tuning.pilots(self.stage, {"BPA": ["iris"], "BPA, γ > 0": ["iris"]}, None)
+        chosen = tuning.choose(tasks, self.runs(tasks, lambda gamma: gamma)).set_index("name")
+        assert json.loads(chosen.oracle["BPA"]) == {"gamma": 0.0}
+        assert json.loads(chosen.oracle["BPA, γ > 0"]) == {"gamma": 0.0005}
+
+    def test_the_honest_choice_sees_only_bits(self) -> None:
+        tasks = tuning.pilots(self.stage, {"RCNBF": ["iris"]}, None)
+        (row,) = tuning.choose(tasks, self.runs(tasks, lambda gamma: gamma)).itertuples()
+        assert (json.loads(row.oracle), json.loads(row.honest)) == ({"gamma": 0.0005}, {"gamma": 0.4})
+        assert (row.oracle_error, row.honest_error) == (0.0005, 0.4)
 
 
 def test_unknown_parts_are_refused(tmp_path: Path) -> None:
-    result = CliRunner().invoke(main, ["reproduce", "--only", "fig9", "--out", str(tmp_path)])
-    assert result.exit_code == 2
-    assert "'fig9' is not a part of the paper; some of fig2" in result.output
+    for option in ("--only", "--without"):
+        result = CliRunner().invoke(main, ["reproduce", option, "fig9", "--out", str(tmp_path)])
+        assert result.exit_code == 2
+        assert "'fig9' is not a part of the paper; some of fig2" in result.output
 
 
-def test_a_scale_of_many_hours_asks_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paper, "datasets", lambda scale, parts: ["digits", "iris"])
-    result = CliRunner().invoke(main, ["reproduce", "--scale", "paper", "--out", str(tmp_path)], input="n\n")
-    assert re.search(r"About \d+ hours\.", result.output)
+def test_a_scale_of_many_hours_asks_first_and_loads_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(name: str) -> None:
+        raise AssertionError(f"{name} was loaded")
+
+    monkeypatch.setattr(reproduction, "load", load)
+    monkeypatch.setattr(Entry, "present", lambda self, name: True)
+    monkeypatch.setattr(costs, "seconds_per_round", lambda spec: 1e-6)
+    options = ["--scale", "paper", "--without", "nrest", "--out", str(tmp_path)]
+    result = CliRunner().invoke(main, ["reproduce", *options], input="n\n")
+    assert re.search(r"About \d+\.\d hours\.", result.output), result.output
     assert result.exit_code == 1
     assert not any(tmp_path.iterdir())
+
+
+def test_the_time_is_measured_and_near(tmp_path: Path) -> None:
+    """Costs on a stand-in are those of the data, and what was played is known better."""
+    specs = grid(
+        datasets=["digits"],
+        rates=[(0.2, 0.4)],
+        learners={"RCNBF": {}, "RidgeRegression": {}},
+        rounds=60_000,
+        seeds=[0, 1],
+    )
+    results = Results(tmp_path)
+    before = costs.hours(specs, results, 1)
+    assert play(specs, results, jobs=1) == 0
+    took = float(results.load().seconds.sum()) / 3600
+    assert before == pytest.approx(took, rel=1.0)  # other work on the machine moves both
+    assert costs.hours(specs, results, 1) == pytest.approx(took, rel=0.3)
+
+
+def test_python_learners_play_in_processes_and_give_the_same_numbers(tmp_path: Path) -> None:
+    specs = grid(datasets=["iris"], rates=[(0.2, 0.4)], learners={"VowpalWabbit": {}}, rounds=300, seeds=range(3))
+    stores = [Results(tmp_path / name) for name in ("threads", "processes")]
+    assert [play(specs, store, processes=store is stores[1], jobs=2) for store in stores] == [0, 0]
+    errors = [store.load().sort_values("seed").error.tolist() for store in stores]
+    assert errors[0] == errors[1]

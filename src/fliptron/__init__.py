@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from fliptron.datasets.dataset import Dataset as Dataset
     from fliptron.datasets.registry import load as load
     from fliptron.exploration import Exploration as Exploration
+    from fliptron.learners.anytime import AnytimeRCNBF as AnytimeRCNBF
     from fliptron.learners.banditron import RCNBF as RCNBF
     from fliptron.learners.banditron import AveragedRCNBF as AveragedRCNBF
     from fliptron.learners.banditron import Banditron as Banditron
@@ -60,6 +61,7 @@ _HOMES = {
     "datasets.dataset": ("Dataset",),
     "datasets.registry": ("load",),
     "exploration": ("Exploration",),
+    "learners.anytime": ("AnytimeRCNBF",),
     "learners.banditron": ("RCNBF", "AveragedRCNBF", "Banditron"),
     "learners.base": ("Learner",),
     "learners.decoding": ("RDUE",),

@@ -22,7 +22,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from fliptron.exploration import Exploration
 from fliptron.refusals import real, whole
@@ -169,6 +168,8 @@ def advise(
             hinge_loss=hinge_loss,
             published=published,
         )
+
+    from scipy.optimize import minimize_scalar  # noqa: PLC0415  # slow to load
 
     # Its terms are powers of γ, but for P̂ ≈ 1: the bound has one minimum in log γ, perhaps at the edge.
     low, high = np.log(1e-12), np.log(0.5)

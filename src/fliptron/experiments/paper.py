@@ -68,6 +68,7 @@ ENTRANTS = {
     "BPA, PA-I": Entrant("BPA", {"gamma": (0.0, *_FEW["gamma"]), "aggressiveness": (0.01, 1.0)}, {"variant": "PA-I"}),
     "BPA, PA-II": Entrant("BPA", {"gamma": (0.0, *_FEW["gamma"]), "aggressiveness": (0.01, 1.0)}, {"variant": "PA-II"}),
     "AveragedRCNBF": Entrant("AveragedRCNBF"),
+    "AnytimeRCNBF": Entrant("AnytimeRCNBF", {}),
     "RCINE-NREst": Entrant("RCINE-NREst"),
     "RCINE-NREst-one-hot": Entrant("RCINE-NREst-one-hot"),
     "VowpalWabbit": Entrant("VowpalWabbit", {"options": SETTINGS}),
@@ -79,7 +80,7 @@ ENTRANTS = {
 """Every learner of the reproduction, by the name that the report gives it."""
 PAPER = ("Banditron", "BPA", "BPA, γ > 0", "BPA, γ = 0.014", "SOBA", "RCNBF", "RCINE")
 VARIANTS = ("SOBA-full", "BPA, margin 0", "BPA, PA-I", "BPA, PA-II")
-FIRST_ORDER = ("AveragedRCNBF", "LeastMeanSquares", "Perceptron")
+FIRST_ORDER = ("AveragedRCNBF", "AnytimeRCNBF", "LeastMeanSquares", "Perceptron")
 SECOND_ORDER = ("RidgeRegression", "Confidit", "Fliptron")
 NREST = ("RCINE-NREst", "RCINE-NREst-one-hot")
 
@@ -166,7 +167,7 @@ def _nrest(first: int, rounds: int, longest: int, seeds: int = 3) -> tuple[Stage
 _USUAL = tuple(part for part in PARTS if part not in ("variants", "nrest"))
 SCALES = {
     "smoke": Scale(
-        (*_desk(3000, 2000, 2, 1, 1), *_nrest(3000, 60_000, 120_000, 1)),
+        (*_desk(6000, 2000, 2, 1, 1), *_nrest(6000, 60_000, 120_000, 1)),
         _USUAL,
         2000,
         climbs=0,

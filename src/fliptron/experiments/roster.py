@@ -9,6 +9,7 @@ from typing import Any
 
 from fliptron.datasets.dataset import Dataset
 from fliptron.experiments.vowpal import VowpalWabbit
+from fliptron.learners.anytime import AnytimeRCNBF
 from fliptron.learners.banditron import RCNBF, AveragedRCNBF, Banditron
 from fliptron.learners.decoding import RDUE
 from fliptron.learners.delaytron import Delaytron
@@ -46,6 +47,7 @@ ROSTER: dict[str, Callable[..., Any]] = {
     "RCNBF": RCNBF,
     "AveragedRCNBF": AveragedRCNBF,
     "RCINE": RCINE,
+    "AnytimeRCNBF": AnytimeRCNBF,
     "RCINE-NREst": partial(RCINE, estimator="nrest", refresh=50_000, pooled=False),
     "RCINE-NREst-one-hot": partial(RCINE, estimator="nrest-one-hot", refresh=50_000, pooled=False),
     "LeastMeanSquares": LeastMeanSquares,

@@ -45,6 +45,7 @@ _LINES = {
     "RCNBF": ("#0072B2", "-"),
     "AveragedRCNBF": ("#56B4E9", "-"),
     "RCINE": ("#332288", "-"),
+    "AnytimeRCNBF": ("#0072B2", "--"),
     "RCINE-NREst": ("#AA4499", "-."),
     "LeastMeanSquares": ("#E69F00", "--"),
     "Confidit": ("#7F7F7F", "--"),

@@ -34,7 +34,7 @@ _CHOICES = (
     "label has all but stopped making mistakes (fewer than 1 in 10,000).",
     "A claim has a verdict only where every cell has 5 seeds or more.",
 )
-_REACH = ("RCNBF", "AveragedRCNBF", "RCINE", "LeastMeanSquares", "RidgeRegression", "Fliptron")
+_REACH = ("RCNBF", "RCINE", "AveragedRCNBF", "AnytimeRCNBF", "LeastMeanSquares", "RidgeRegression", "Fliptron")
 
 
 def write_reproduction(done: Reproduction, folder: Path, *, command: str) -> Path:
