@@ -45,9 +45,10 @@ docs: $(READY)  ## the documentation site, in docs/_build/html
 	$(BIN)/sphinx-build -W --keep-going -q docs docs/_build/html
 	@echo docs/_build/html/index.html
 
-reproduce: $(READY)  ## the paper and beyond (half an hour to an hour; needs FLIPTRON_DATA); ends with the path of a report
-	$(BIN)/fliptron reproduce --scale desk --out out/paper
-	$(BIN)/python benchmarks/quote.py out/paper
+SCALE ?= desk
+reproduce: $(READY)  ## the paper and beyond (desk: under an hour; SCALE=paper: hours; needs FLIPTRON_DATA); ends with the path of a report
+	$(BIN)/fliptron reproduce --scale $(SCALE) --out out/paper
+	$(BIN)/python benchmarks/quote.py out/paper $(SCALE)
 
 study: $(READY)  ## from plan to table: make study NAME=drift (some need FLIPTRON_DATA); without NAME, what there is
 	$(BIN)/python benchmarks/study.py $(NAME)

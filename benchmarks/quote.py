@@ -1,6 +1,6 @@
 """What do README and docs quote from a finished reproduction? docs/reproduction.md, its figures and tables.
 
-python benchmarks/quote.py out/paper
+python benchmarks/quote.py out/paper paper
 """
 
 from __future__ import annotations
@@ -12,90 +12,88 @@ from pathlib import Path
 import pandas as pd
 
 import fliptron
-from fliptron.experiments.paper import NAMES, SCALES
+from fliptron.experiments.paper import EXTRA, MAIN, NAMES, PAPER, SCALES, VARIANTS, Scale
 from fliptron.output import make_folder
+from fliptron.report.claims import Claim
+from fliptron.report.reproduction import CHOICES, claim_rows, errors_shape, rates_shape, reach_shape
 from fliptron.report.statistics import plus_minus
-from tabular import pair, save, table
+from tabular import save, table
 
-FIGURES = {
-    "glance": "At a glance: the (0.2, 0.4) setting",
-    "figure2": "Figure 2: average error rates",
-    "appendix-middle": "Appendix: the (0.25, 0.25) setting",
-    "appendix": "Appendix: Iris and SynSep",
-    "figure3": "Figure 3: RCINE's error against γ",
-    "beyond": "Beyond the paper: all learners at one horizon",
-}
+_README = ("Perceptron", "Fliptron", "LeastMeanSquares", "BPA", "AnytimeRCNBF", "RCNBF", "RCINE", "Banditron", "SOBA")
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, name: str) -> None:
+    scale = SCALES[name]
     for kind, place in (("figures/*.png", "docs/images/paper"), ("tables/*.csv", "docs/tables/paper")):
+        shutil.rmtree(place, ignore_errors=True)
         for path in folder.glob(kind):
             shutil.copy(path, make_folder(Path(place)))
-    pictures = [
-        f"## {title}\n\n![{title}](images/paper/{name}.png)\n"
-        for name, title in FIGURES.items()
-        if (folder / "figures" / f"{name}.png").exists()
+    tables = {path.stem: pd.read_csv(path) for path in (folder / "tables").glob("*.csv")}
+    print(save(Path("docs/reproduction.md"), _reproduction(folder, name, scale, tables)))
+    _readme(tables["errors"], scale)
+
+
+def _reproduction(folder: Path, name: str, scale: Scale, tables: dict[str, pd.DataFrame]) -> str:
+    longest, first, beyond = max(scale.horizons), scale.horizons[0], scale.beyond
+    errors, rates = tables["errors"], tables["rates"]
+    claims = [Claim(*row) for row in tables["claims"].itertuples(index=False, name=None)]
+    learners = list(dict.fromkeys(errors.learner))
+
+    def picture(stem: str, title: str) -> str:
+        here = (folder / "figures" / f"{stem}.png").exists()
+        return f"## {title}\n\n![{title}](images/paper/{stem}.png)\n" if here else ""
+
+    def numbers(title: str, content: pd.DataFrame) -> str:
+        return f"## {title}\n\n{_markdown(content)}\n" if len(content) else ""
+
+    variants = (
+        errors_shape(errors, (*PAPER[1:5], *VARIANTS), first) if set(VARIANTS) & set(learners) else pd.DataFrame()
+    )
+    parts = [
+        f"""# The paper, reproduced
+
+Made by `fliptron reproduce --scale {name}`, version {fliptron.__version__}, and quoted by `python benchmarks/quote.py`. The
+command also writes one offline page with all of this, every table as CSV and every figure as PNG, SVG and PDF; the CSVs
+behind this page are in `docs/tables/paper`.
+""",
+        picture("glance", f"At a glance: the (0.2, 0.4) setting, {longest:,} rounds"),
+        f"## The claims, one by one\n\n{table(*claim_rows(claims))}\n",
+        "## What the paper leaves open, and what was chosen\n\n" + "".join(f"- {choice}\n" for choice in CHOICES),
+        "Errata are in [the theory](theory.md).\n",
+        picture("figure2", f"Figure 2: average error rates, {longest:,} rounds"),
+        numbers(f"The numbers behind Figure 2, {longest:,} rounds", errors_shape(errors, PAPER, longest)),
+        picture("figure3", "Figure 3: RCINE's error against γ"),
+        numbers(f"Table 1: estimated rates after {first:,} rounds", rates_shape(rates, list(MAIN), first)),
+        numbers(f"Table 2: estimated rates after {first:,} rounds", rates_shape(rates, list(EXTRA), first)),
+        picture("drift", "What NREst estimates as the classifier improves"),
+        picture("appendix-middle", f"Appendix: the (0.25, 0.25) setting, {longest:,} rounds"),
+        picture("appendix", f"Appendix: Iris and SynSep, {longest:,} rounds"),
+        numbers(f"Variants of the baselines, {first:,} rounds", variants),
+        picture("first-order", f"Beyond the paper: first-order learners, {longest:,} rounds"),
+        picture("beyond", f"Beyond the paper: all learners, {beyond:,} rounds"),
+        numbers(f"Beyond the paper: errors after {beyond:,} rounds", errors_shape(errors, learners, beyond)),
+        numbers(f"Rounds until the error is down to RCNBF's after {longest:,}", reach_shape(tables["reach"])),
     ]
-    claims = pd.read_csv(folder / "tables" / "claims.csv")
-    rates = pd.read_csv(folder / "tables" / "rates.csv").dropna(subset=["off"])
-    rates["dataset"] = rates.dataset.map(NAMES)
-    beyond = pd.read_csv(folder / "tables" / "beyond.csv")
-    beyond["cell"] = [pair(row) for row in zip(beyond.rho0, beyond.rho1, strict=True)]
-    beyond["dataset"] = beyond.dataset.map(NAMES)
-    wide = beyond.pivot_table(index=["dataset", "learner"], columns="cell", values="error", sort=False).reset_index()
-    desk = SCALES["desk"]
-    _readme(beyond[beyond.cell == "(0.2, 0.4)"], desk.beyond_rounds)
-    text = f"""# The paper, reproduced
-
-Made by `make reproduce` (`fliptron reproduce --scale desk`), version {fliptron.__version__}, and quoted by
-`python benchmarks/quote.py`. {desk.rounds:,} rounds and {desk.seeds} seeds for the paper's learners, {desk.nrest_rounds:,}
-rounds and {desk.nrest_seeds} seed for RCINE with the published NREst (a training takes longer than a run), {desk.beyond_rounds:,}
-rounds for the learners beyond the paper. The command also writes one offline page with all of this, every table as CSV and
-every figure as PNG, SVG and PDF; the CSVs behind this page are in `docs/tables/paper`.
-
-## The claims, one by one
-
-{_markdown(claims)}
-
-## What the paper leaves open
-
-Rows are drawn with replacement and scaled to length 1. "MNIST" is read twice: the 8×8 digits of UCI, which the authors' code
-loads, and the real 28×28 images. Fashion-MNIST features are those of the paper's network, trained on 35,000 images; the
-other 35,000 are the stream. SOBA keeps its diagonal except on Iris. γ is chosen for every learner and cell by the true
-error of pilot runs on other seeds, as the paper does; `settings.csv` has beside it the γ that the noisy bits alone would have
-chosen. Errata are in [the theory](theory.md).
-
-{chr(10).join(pictures)}
-## Tables 1 and 2: the rates
-
-`off` is the larger error of the two rates; the paper's own is `paper_off`. RCINE-NREst is the published estimator, RCINE
-ours (plateaus), Fliptron its own count.
-
-{_markdown(rates.drop(columns=["seeds"]))}
-
-## Beyond the paper: error after {desk.beyond_rounds:,} rounds
-
-{_markdown(wide)}
-"""
-    print(save(Path("docs/reproduction.md"), text))
+    return "\n".join(part for part in parts if part)
 
 
-def _readme(errors: pd.DataFrame, rounds: int) -> None:
+def _readme(errors: pd.DataFrame, scale: Scale) -> None:
     """The README's table, between its two marks."""
-    names = [name for name in NAMES.values() if name in set(errors.dataset)]
-    cells = {(row.learner, row.dataset): plus_minus(row.error, row.ci95, 3) for row in errors.itertuples()}
-    order = dict.fromkeys([*errors[errors.dataset == names[0]].sort_values("error").learner, *errors.learner])
-    rows = [[each, *(cells.get((each, name), "–") for name in names)] for each in order]
+    here = errors[(errors.rounds == scale.beyond) & (errors.rho0 == 0.2) & (errors.rho1 == 0.4)]
+    cells = {(row.learner, row.dataset): plus_minus(row.error, row.ci95, 3) for row in here.itertuples()}
+    names = [name for name in NAMES if name in set(here.dataset)]
+    first = here[here.dataset == names[0]].sort_values("error").learner
+    rows = [[each, *(cells[each, name] for name in names)] for each in first if each in _README]
     text = Path("README.md").read_text()
     before, after = text.split("<!-- desk -->")[0], text.split("<!-- end -->")[1]
-    block = f"Error after {rounds:,} rounds, mean ± 95 % over seeds:\n\n" + table(["learner", *names], rows)
+    title = f"Error after {scale.beyond:,} rounds, mean ± 95 % over {here.seeds.min()} seeds:\n\n"
+    block = title + table(["learner", *(NAMES[name] for name in names)], rows)
     save(Path("README.md"), f"{before}<!-- desk -->\n{block}\n<!-- end -->{after}")
 
 
 def _markdown(frame: pd.DataFrame) -> str:
-    rows = ([f"{value:.3f}" if isinstance(value, float) else str(value) for value in row] for row in frame.to_numpy())
-    return table(list(map(str, frame.columns)), rows)
+    return table(list(map(str, frame.columns)), (list(map(str, row)) for row in frame.to_numpy()))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else "out/paper"))
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "out/paper"), sys.argv[2] if len(sys.argv) > 2 else "desk")

@@ -18,7 +18,7 @@ from fliptron.report.claims import BASELINES, THEIRS, Claim, check_claims, rate_
 from fliptron.report.figures import beyond_bars, draw, gamma_curves, pair, panels, rate_paths
 from fliptron.report.statistics import interval, plus_minus
 
-_CHOICES = (
+CHOICES = (
     "Rows are drawn with replacement and scaled to length 1; the paper says neither.",
     "“MNIST” is read twice: the 8×8 digits of UCI, which the authors' code loads, and the real 28×28 images.",
     "Fashion-MNIST features come from the paper's network, trained on 35,000 images; the other 35,000 are the stream.",
@@ -34,6 +34,7 @@ _CHOICES = (
     "label has all but stopped making mistakes (fewer than 1 in 10,000).",
     "A claim has a verdict only where every cell has 5 seeds or more.",
 )
+"""What this reproduction does where the paper is silent."""
 _REACH = ("RCNBF", "RCINE", "AveragedRCNBF", "AnytimeRCNBF", "LeastMeanSquares", "RidgeRegression", "Fliptron")
 
 
@@ -232,7 +233,7 @@ def _page(
         *(page.strong(f"{NAMES.get(name, name)} is missing: {why}") for name, why in done.missing.items()),
         drawn.get("glance", ""),
         page.section("The paper's claims", page.table(columns, verdicts) if rows else ""),
-        page.section("What the paper leaves open, and what was chosen", page.bullets(_CHOICES)),
+        page.section("What the paper leaves open, and what was chosen", page.bullets(CHOICES)),
         drawn.get("figure2", ""),
         frame(f"The numbers behind Figure 2, {longest:,} rounds", errors_shape(tables["errors"], PAPER, longest)),
         drawn.get("figure3", ""),
