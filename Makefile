@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 LAB := $(VENV)/.lab
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help run test lint wheel bench docs reproduce study clean
+.PHONY: help run test lint wheel bench docs reproduce drill study clean
 
 help:  ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -49,6 +49,9 @@ SCALE ?= desk
 reproduce: $(READY)  ## the paper and beyond (desk: under an hour; SCALE=paper: hours; needs FLIPTRON_DATA); ends with the path of a report
 	$(BIN)/fliptron reproduce --scale $(SCALE) --out out/paper
 	$(BIN)/python benchmarks/quote.py out/paper $(SCALE)
+
+drill: $(READY)  ## kill a reproduction again and again: does it end as one left alone? (three minutes)
+	$(BIN)/python benchmarks/drill.py
 
 study: $(READY)  ## from plan to table: make study NAME=drift (some need FLIPTRON_DATA); without NAME, what there is
 	$(BIN)/python benchmarks/study.py $(NAME)
