@@ -2,7 +2,7 @@
 
 python benchmarks/drill.py [kills] [seconds between them, at most]
 
-The reproduction of scale smoke is started, killed with SIGKILL at random moments, started again, and at last left alone.
+The reproduction of scale smoke is started, killed with SIGKILL at random moments, started again, at last left alone.
 Its runs and tables must equal those of one that nobody killed.
 """
 
