@@ -139,7 +139,7 @@ class TestTuning:
         tasks = tuning.pilots(self.stage, {"RCNBF": ["iris"]}, None)
 
         def error(gamma: float) -> float:
-            return abs(np.log(gamma / best))
+            return float(abs(np.log(gamma / best)))
 
         for _ in range(12):
             more = tuning.climb(self.stage, tasks, self.runs(tasks, error))
