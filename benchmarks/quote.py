@@ -27,7 +27,8 @@ def main(folder: Path, name: str) -> None:
     for kind, place in (("figures/*.png", "docs/images/paper"), ("tables/*.csv", "docs/tables/paper")):
         shutil.rmtree(place, ignore_errors=True)
         for path in folder.glob(kind):
-            shutil.copy(path, make_folder(Path(place)))
+            if path.stem != "first-order":  # large, and what it tells is in the tables
+                shutil.copy(path, make_folder(Path(place)))
     tables = {path.stem: pd.read_csv(path) for path in (folder / "tables").glob("*.csv")}
     print(save(Path("docs/reproduction.md"), _reproduction(folder, name, scale, tables)))
     _readme(tables["errors"], scale)
@@ -69,7 +70,6 @@ behind this page are in `docs/tables/paper`.
         picture("appendix-middle", f"Appendix: the (0.25, 0.25) setting, {longest:,} rounds"),
         picture("appendix", f"Appendix: Iris and SynSep, {longest:,} rounds"),
         numbers(f"Variants of the baselines, {first:,} rounds", variants),
-        picture("first-order", f"Beyond the paper: first-order learners, {longest:,} rounds"),
         picture("beyond", f"Beyond the paper: all learners, {beyond:,} rounds"),
         numbers(f"Beyond the paper: errors after {beyond:,} rounds", errors_shape(errors, learners, beyond)),
         numbers(f"Rounds until the error is down to RCNBF's after {longest:,}", reach_shape(tables["reach"])),
@@ -83,10 +83,13 @@ def _readme(errors: pd.DataFrame, scale: Scale) -> None:
     cells = {(row.learner, row.dataset): plus_minus(row.error, row.ci95, 3) for row in here.itertuples()}
     names = [name for name in NAMES if name in set(here.dataset)]
     first = here[here.dataset == names[0]].sort_values("error").learner
-    rows = [[each, *(cells[each, name] for name in names)] for each in first if each in _README]
+    shown = [each for each in first if each in _README]
+    rows = [[each, *(cells[each, name] for name in names)] for each in shown]
     text = Path("README.md").read_text()
     before, after = text.split("<!-- desk -->")[0], text.split("<!-- end -->")[1]
-    title = f"Error after {scale.beyond:,} rounds, mean ± 95 % over {here.seeds.min()} seeds:\n\n"
+    title = (
+        f"Error after {scale.beyond:,} rounds, mean ± 95 % over {here[here.learner.isin(shown)].seeds.min()} seeds:\n\n"
+    )
     block = title + table(["learner", *(NAMES[name] for name in names)], rows)
     save(Path("README.md"), f"{before}<!-- desk -->\n{block}\n<!-- end -->{after}")
 

@@ -160,15 +160,16 @@ class _Walk:
             before = self._tune(self._stage(stage.after, next(iter(wanted))), wanted)
         tasks = more = pilots(stage, wanted, before)
         for _ in range(self.plan.scale.climbs + 1):
-            self._take(f"choosing settings for {stage.rounds:,} rounds", more)
+            if more is tasks or any(task.spec.id not in self._done for task in more):
+                self._take(f"choosing settings for {stage.rounds:,} rounds", more)
             if self._play is None and any(task.spec.id not in self._done for task in tasks):
                 break
-            more = climb(stage, tasks, self.plan.results.load()) if self.plan.scale.climbs else []
+            more = climb(stage, tasks, self._pilots()) if self.plan.scale.climbs else []
             if not more:
                 break
             tasks = tasks + more
         self.piloted |= {task.spec.id for task in tasks}
-        chosen = choose(tasks, self.plan.results.load())
+        chosen = choose(tasks, self._pilots())
         if self._play is None:  # cells without pilots yet are guessed, and a climb of two rungs with them
             guessed = guess(tasks)
             there = set(map(tuple, chosen[_CELL].to_numpy()))
@@ -185,6 +186,10 @@ class _Walk:
             self.chosen.append(chosen.assign(rounds=stage.rounds))
         self._tuned[key] = chosen
         return chosen
+
+    def _pilots(self) -> pd.DataFrame:
+        """What settings are chosen by."""
+        return self.plan.results.sql("SELECT id, error, mean_bit FROM runs")
 
     def _take(self, title: str, tasks: Iterable[Task]) -> None:
         """Play the runs of these tasks, or note which are left."""

@@ -248,7 +248,7 @@ def gamma_curves(sweep: pd.DataFrame) -> Figure:
 
 def beyond_bars(table: pd.DataFrame, horizon: int) -> Figure:
     """Errors of all learners at one horizon, one panel per data set."""
-    datasets = list(dict.fromkeys(table.dataset))
+    datasets = [name for name in NAMES if name in set(table.dataset)]
     figure = Figure(figsize=(9.0, 2.2 * len(datasets) + 0.6), layout="constrained")
     shown = {}
     for axes, dataset in zip(np.atleast_1d(figure.subplots(len(datasets), 1)), datasets, strict=True):
