@@ -83,7 +83,7 @@ def test_learner_equals_its_textbook_twin(name: Any, small: Any) -> None:
             assert optimistic[decision.label] == pytest.approx(optimistic.max(), abs=1e-9)
             assert decision.probability == 1.0
         else:
-            P = twin.probabilities(x, learner.exploration.at(t))
+            P = twin.probabilities(x, Exploration.of(learner.gamma).at(t))
             if np.sum(scores > scores.max() - 1e-9) == 1:
                 assert decision.probability == pytest.approx(P[decision.label], rel=1e-12 * loose)
         bit = int((decision.label == y) ^ (random.random() < 0.2))

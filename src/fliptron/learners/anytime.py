@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fliptron.arrays import Array, Row
+from fliptron.exploration import Exploration
 from fliptron.kernels.loop import CAP, SCALE, Scratch, learns, scores
 from fliptron.kernels.vectors import scores_of
 from fliptron.learners.banditron import add_update
@@ -125,6 +126,11 @@ class AnytimeRCNBF(RCINE):
         super()._refresh()
         told = anytime(n_classes=self.n_classes, rates=tuple(self.state.rates), complexity=self.complexity)
         self.turn[SCALE : CAP + 1] = told.steps
+
+    @property
+    def gamma(self) -> float | dict[str, float]:
+        """The exploration by the last estimate, as a plain value."""
+        return Exploration(*map(float, self.turn[SCALE : CAP + 1])).plain
 
     @property
     def weights(self) -> Array:
