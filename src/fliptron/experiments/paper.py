@@ -138,7 +138,7 @@ class Scale:
     @property
     def horizons(self) -> tuple[int, ...]:
         """Of the paper's learners."""
-        return tuple(stage.rounds for stage in self.stages if stage.names == PAPER)
+        return tuple(dict.fromkeys(stage.rounds for stage in self.stages if stage.names == PAPER))
 
 
 def _desk(first: int, beyond: int, seeds: int, pilots: int, peers: int) -> tuple[Stage, ...]:
@@ -183,8 +183,9 @@ SCALES = {
     "paper": Scale(
         (
             *_desk(10**6, 10**5, 10, 2, 3),
-            Stage(10**7, PAPER, 10, 2, after=10**6),
-            Stage(10**7, FIRST_ORDER, 5, 2, after=10**6),
+            Stage(10**7, PAPER, 10, 2, datasets=tuple(name for name in ALL if name != "mnist"), after=10**6),
+            Stage(10**7, PAPER, 5, 2, datasets=("mnist",), after=10**6),
+            Stage(10**7, FIRST_ORDER, 3, 2, after=10**6),
             Stage(10**7, ("RCINE",), 5, datasets=("optdigits",), sweep=True),
             Stage(10**6, VARIANTS[:1], 3, 1, datasets=TINY),
             Stage(10**6, VARIANTS[1:], 5, 2),
