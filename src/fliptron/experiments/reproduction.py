@@ -130,6 +130,7 @@ class _Walk:
         self.failed = 0
         self._done = plan.results.done()
         self._tuned: dict[str, pd.DataFrame] = {}
+        self._told: pd.DataFrame | None = None
 
     def all(self) -> None:
         """Every stage."""
@@ -188,8 +189,10 @@ class _Walk:
         return chosen
 
     def _pilots(self) -> pd.DataFrame:
-        """What settings are chosen by."""
-        return self.plan.results.sql("SELECT id, error, mean_bit FROM runs")
+        """What settings are chosen by; asked for again when more has been played."""
+        if self._told is None:
+            self._told = self.plan.results.sql("SELECT id, error, mean_bit FROM runs")
+        return self._told
 
     def _take(self, title: str, tasks: Iterable[Task]) -> None:
         """Play the runs of these tasks, or note which are left."""
@@ -198,6 +201,7 @@ class _Walk:
             self.left += [spec for spec in specs if spec.id not in self._done]
         elif specs:
             self.failed += self._play(title, specs)
+            self._told = None if any(spec.id not in self._done for spec in specs) else self._told
 
 
 def _runs(stage: Stage, wanted: Mapping[str, Sequence[str]], chosen: pd.DataFrame) -> list[Task]:

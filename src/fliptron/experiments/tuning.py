@@ -80,11 +80,11 @@ def choose(tasks: Iterable[Task], runs: pd.DataFrame) -> pd.DataFrame:
     The mean bit is ρ0 + β·accuracy: the γ of most bits is the γ of highest accuracy, and nobody needs the truth.
     `highest` is the best by true error that explores at all, which pilots climb from.
     """
-    told = runs.set_index("id")[["error", "mean_bit"]]
+    told = {row.id: (row.error, row.mean_bit) for row in runs.itertuples()}
     rows = [
-        (task.name, task.spec.dataset, *task.spec.rates, _setting(task), *told.loc[task.spec.id])
+        (task.name, task.spec.dataset, *task.spec.rates, _setting(task), *told[task.spec.id])
         for task in tasks
-        if task.spec.id in told.index
+        if task.spec.id in told
     ]
     table = pd.DataFrame(rows, columns=[*_CELL, "setting", "error", "mean_bit"])
     means = table.groupby([*_CELL, "setting"], as_index=False)[["error", "mean_bit"]].mean()
