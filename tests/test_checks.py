@@ -15,7 +15,7 @@ from fliptron.checks import check_learner
 
 
 class Liar(Banditron):
-    def decide(self, x: Any) -> Any:
+    def decide(self, x: Any, eligible: Any = None) -> Any:
         return super().decide(x)._replace(probability=0.5)
 
 
@@ -51,7 +51,7 @@ class Careless(Banditron):
 class Remembering(Banditron):
     last = None
 
-    def decide(self, x: Any) -> Any:
+    def decide(self, x: Any, eligible: Any = None) -> Any:
         self.last = super().decide(x)
         return self.last
 

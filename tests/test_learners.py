@@ -33,6 +33,7 @@ from fliptron import (
     simulate,
 )
 from fliptron.checks import check_learner
+from fliptron.kernels.loop import can_choose_among
 
 TWINS: dict[str, Any] = {
     "Perceptron": ref.PerceptronTwin,
@@ -348,3 +349,36 @@ def test_warm_up_compiles_and_changes_nothing(make: Any, sparse: Any) -> None:
     assert learner.decide(sp.csr_array(x[None]) if sparse else x) == fresh.decide(
         sp.csr_array(x[None]) if sparse else x
     )
+
+
+class TestEligibleLabels:
+    """Only some labels may be played: stock, eligibility."""
+
+    def test_they_alone_are_played_with_the_probability_stated(self, make: Any) -> None:
+        learner, x = make(n_classes=6, n_features=4, seed=1), np.array([1.0, -1.0, 0.5, 0.0])
+        if not can_choose_among(type(learner.state)):
+            with pytest.raises(InputError, match="cannot choose among eligible labels: its choice needs the scores"):
+                learner.decide(x, eligible=[1, 3, 4])
+            return
+        for i in range(40):
+            learner.learn(x, Decision(i % 6, i % 6, 0.5), i % 6 == 3 if not learner.full_information else 3)
+        decisions = [learner.decide(x, eligible=[1, 3, 4]) for _ in range(3000)]
+        for label in (1, 3, 4):
+            inverse = [1 / d.probability for d in decisions if d.label == label]
+            if len(inverse) > 20:  # Σ 1/P counts every draw once
+                assert sum(inverse) == pytest.approx(3000, rel=0.35)
+        assert {label for d in decisions for label in (d.label, d.greedy)} <= {1, 3, 4}
+
+    @pytest.mark.parametrize("bad", [[], [6], [-1], [0.5], ["a"], 3, [[1, 2]], [True, False]])
+    def test_what_is_no_set_of_labels_is_refused(self, bad: Any) -> None:
+        learner = Banditron(n_classes=6, n_features=4, gamma=0.1, seed=1)
+        with pytest.raises(InputError, match="eligible is"):
+            learner.decide(np.ones(4), eligible=bad)
+        assert learner.rounds == 0
+
+    def test_all_labels_are_drawn_like_none_said(self, make: Any) -> None:
+        x = np.array([1.0, -1.0, 0.5, 0.0])
+        some, every = (make(n_classes=6, n_features=4, seed=1) for _ in range(2))
+        if can_choose_among(type(some.state)):
+            drawn = [some.decide(x, eligible=range(6)) for _ in range(50)]
+            assert drawn == [every.decide(x) for _ in range(50)]

@@ -28,6 +28,7 @@ Step = Callable[..., Any]
 
 _SCORE: dict[type, Step] = {}
 _CHOOSE: dict[type, Step] = {}
+_AMONG: dict[type, Step] = {}
 _LEARN: dict[type, Step] = {}
 _MOST64, _MOST32 = (most**2 * (1 + 1e-9) for most in (LONGEST[8], LONGEST[4]))  # the gate sums in another order
 
@@ -40,6 +41,11 @@ def scores(state: type) -> Callable[[Step], Step]:
 def chooses(state: type) -> Callable[[Step], Step]:
     """Declare f(state, x, gamma, u) → (label, greedy, probability) as their choice."""
     return lambda function: _CHOOSE.setdefault(state, function)
+
+
+def chooses_among(state: type) -> Callable[[Step], Step]:
+    """Declare f(state, x, gamma, u, eligible) as their choice among some labels."""
+    return lambda function: _AMONG.setdefault(state, function)
 
 
 def learns(state: type) -> Callable[[Step], Step]:
@@ -65,6 +71,53 @@ def epsilon_greedy(state: Any, x: Row, gamma: float, u: float) -> Choice:
     return label, greedy, probability
 
 
+ALL_ELIGIBLE = np.empty(0, np.bool_)
+"""Stands for every label where a mask of K labels says which may be played."""
+
+
+@compiled(**STEP)
+def count_eligible(scores: Array, eligible: Array) -> int:
+    """How many labels may be played."""
+    return eligible.sum() if eligible.shape[0] else scores.shape[0]
+
+
+@compiled(**STEP)
+def nth_eligible(eligible: Array, n: int) -> int:
+    """The label that is number n, from 0, of those that may be played."""
+    if eligible.shape[0] == 0:
+        return n
+    for r in range(eligible.shape[0]):
+        n -= eligible[r]
+        if n < 0:
+            break
+    return r
+
+
+@compiled(**STEP)
+def best_eligible(scores: Array, eligible: Array) -> int:
+    """The label of highest score (ties: the lowest) of those that may be played."""
+    if eligible.shape[0] == 0:
+        return argmax(scores, -1)
+    winner = -1
+    for r in range(scores.shape[0]):
+        if eligible[r] and (winner < 0 or scores[r] > scores[winner]):
+            winner = r
+    return winner
+
+
+def epsilon_greedy_among(state: Any, x: Row, gamma: float, u: float, eligible: Array) -> Choice:
+    """The same among the labels that may be played, ŷ the best of them and K their number."""
+    score(state, x, state.scores)
+    K, greedy = count_eligible(state.scores, eligible), best_eligible(state.scores, eligible)
+    label = nth_eligible(eligible, min(int(u / gamma * K), K - 1)) if u < gamma else greedy
+    return label, greedy, gamma / K + (1.0 - gamma if label == greedy else 0.0)
+
+
+def can_choose_among(state: type) -> bool:
+    """Whether learners with this state can choose among some labels: where their choice is ε-greedy, or declared."""
+    return state in _AMONG or state not in _CHOOSE
+
+
 def score(state: Any, x: Row, out: Array) -> None:
     """How much the learner believes in every label."""
     step: Step = _SCORE.get(type(state), linear_scores)
@@ -75,6 +128,12 @@ def choose(state: Any, x: Row, gamma: float, u: float) -> Choice:
     """The label to play, the greedy label, and the probability of the first."""
     step: Step = _CHOOSE.get(type(state), epsilon_greedy)
     return step(state, x, gamma, u)
+
+
+def choose_among(state: Any, x: Row, gamma: float, u: float, eligible: Array) -> Choice:
+    """The same among some labels: `eligible` says of each whether it may be played."""
+    step: Step = _AMONG.get(type(state), epsilon_greedy_among)
+    return step(state, x, gamma, u, eligible)
 
 
 def learn(state: Any, x: Row, label: int, greedy: int, probability: float, feedback: int) -> None:
@@ -90,6 +149,11 @@ def _(state: Any, x: Any, out: Any) -> Step:
 @overload(choose)
 def _(state: Any, x: Any, gamma: Any, u: Any) -> Step:
     return _CHOOSE.get(state.instance_class, epsilon_greedy)
+
+
+@overload(choose_among)
+def _(state: Any, x: Any, gamma: Any, u: Any, eligible: Any) -> Step:
+    return _AMONG.get(state.instance_class, epsilon_greedy_among)
 
 
 @overload(learn)
@@ -128,6 +192,14 @@ def decide_one(state: Any, turn: Array, key: int, x: Row) -> Choice:
     t = int(turn[DECIDED])
     turn[DECIDED] += 1.0
     return choose(state, x, gamma_at(turn, t + 1), uniform(key, t))
+
+
+@compiled(**STEP)
+def decide_among(state: Any, turn: Array, key: int, x: Row, eligible: Array) -> Choice:
+    """The next decision, among some labels. The caller holds the state."""
+    t = int(turn[DECIDED])
+    turn[DECIDED] += 1.0
+    return choose_among(state, x, gamma_at(turn, t + 1), uniform(key, t), eligible)
 
 
 BAD_DECISION, BAD_FEEDBACK, NOT_NOW = 1, 2, 3

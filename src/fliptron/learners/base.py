@@ -136,14 +136,19 @@ class Learner(ABC):
         """How many decisions have been made."""
         return int(self.turn[loop.DECIDED])
 
-    def decide(self, x: Any) -> Decision:
+    def decide(self, x: Any, eligible: Any = None) -> Decision:
         """Choose a label for one example.
 
         Parameters
         ----------
         x
             A dense vector of d numbers, or one sparse row.
+        eligible
+            The labels that may be played this time, at least one. The greedy label is the best of them, and the
+            probability is that of the draw among them. None: all.
         """
+        if eligible is not None:
+            return self._decide_among(x, self._mask(eligible))
         steps = self._dense if type(x) is ndarray and x.dtype is self._dtype and x.ndim == 1 else None
         if steps is None:  # what is right already skips the gate
             x, steps = self._admit(x)
@@ -152,6 +157,29 @@ class Learner(ABC):
         except loop.NotNowError:
             with self._mine() as turn:
                 return _fill(Decision, steps[0](self.state, turn, self.key, self._row(x)))
+
+    def _decide_among(self, x: Any, mask: Array) -> Decision:
+        row, _ = self._admit(x)
+        with self.held():
+            return _fill(Decision, loop.decide_among(self.state, self.turn, np.uint64(self.key), row, mask))  # type: ignore[arg-type]
+
+    def _mask(self, eligible: Any) -> Array:
+        """Which labels may be played, as a truth value for each."""
+        name = type(self).__name__
+        if not loop.can_choose_among(type(self.state)):
+            raise InputError(f"{name} cannot choose among eligible labels: its choice needs the scores of all")
+        try:
+            labels = np.asarray(list(eligible))
+        except TypeError:
+            raise InputError(f"eligible is {eligible!r}; a list of labels is expected") from None
+        good = labels.ndim == 1 and labels.size and labels.dtype.kind in "iu"
+        if not (good and labels.min() >= 0 and labels.max() < self.n_classes):
+            raise InputError(
+                f"eligible is {eligible!r}; one or more labels from 0 to {self.n_classes - 1} are expected"
+            )
+        mask = np.zeros(self.n_classes, np.bool_)
+        mask[labels] = True
+        return mask
 
     def learn(self, x: Any, decision: Decision, feedback: int) -> None:
         """Learn from the bit that came back for a decision, at once or much later, in any order.
