@@ -65,7 +65,7 @@ class TestIds:
             ("kernels.factors", {"RidgeRegression"}),
             ("learners.fliptron", {"Fliptron"}),
             ("kernels.loop", {"RCNBF", "RCINE", "Banditron", "RidgeRegression", "Fliptron"}),
-            ("noise.plateaus", {"RCINE"}),
+            ("noise.plateaus", {"RCINE", "Fliptron"}),
             ("datasets.files", {"RCNBF", "RCINE", "Banditron", "RidgeRegression", "Fliptron"}),
             ("datasets.synthetic", set()),
             ("cli.run", set()),

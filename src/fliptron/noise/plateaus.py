@@ -18,16 +18,22 @@ m = a/K + b(K−1)/K, and
     \rho_0 &= b - \frac{s - a}{K - 1} \\
     \beta &= s - \rho_0
 
-a and b are pooled over all rounds, weighted by 1/P where the probabilities vary. s comes from the rounds of largest
-margin, in the later half of the rounds, when the learner knows most. Nested shares of each window are compared, and the
-widest is taken whose mean no narrower one exceeds by more than chance allows (Lepski's rule). If even the surest rounds
-are sometimes wrong, s is below 1 − ρ1 and the noise is over-stated, which is the error that harms RCNBF least.
+a and b are pooled over all rounds. A policy that means some labels and plays the rest blindly has b from both: of the
+labels it means, weighted by 1/P, and of the others a plain mean, since any of them was as likely. s comes from the
+rounds of largest margin, in the later half of the rounds, when the learner knows most. Nested shares of each window are
+compared, and the widest is taken whose mean no narrower one exceeds by more than chance allows (Lepski's rule). If even
+the surest rounds are sometimes wrong, s is below 1 − ρ1 and the noise is over-stated, which is the error that harms
+RCNBF least.
 
 Labels that are random even where the learner is surest look like a larger ρ1, and no data can tell the two apart. What
 the data can tell is whether s is level, in margin and in time. Where it still rises, or where little is known, the
 verdict says so, and the intervals reach as far as m alone allows: β ≤ min{K·m, (1 − m)·K/(K − 1)}. Even where it is
 level, the interval of s reaches further up than down: to the top of the narrower shares' own intervals, and by what a
 smooth curve would still add.
+
+The model itself is tested too. A random label is right once in K among the surest rounds as among all others, so m
+must be the same in every band of margin, and in time; and s must be the same for every label. Where it is not, flips
+depend on the example, the time or the label, and the verdict says which.
 """
 
 from __future__ import annotations
@@ -41,17 +47,25 @@ from fliptron.arrays import Array
 from fliptron.noise.estimate import Z95, Estimate, Interval, Verdict, possible
 from fliptron.noise.tallies import (
     ALL,
+    AUDITED_RIGHT,
+    AUDITED_WRONG,
     BANDS,
+    BLIND,
     CELLS,
+    DOUBTFUL,
     GREEDY,
+    INVERSE,
     LEAST,
-    OTHER,
+    PLAUSIBLE,
     SHARES,
     Mean,
     bands_of,
-    count,
+    count_window,
+    differ,
     mean_of,
+    mixed,
     nested_means,
+    pooled,
     still_to_rise,
     widest_level,
 )
@@ -61,8 +75,12 @@ from fliptron.rounds import Rounds
 _NAMES = ("rho0", "rho1", "beta", "accuracy", "greedy_accuracy")
 _EPOCHS = 64
 _TREND = 2.0  # standard errors by which the plateau may seem to rise with time
-_FAINT = 0.15  # a β below which no learner's certainty can be told from chance
+_FAINT = 0.15  # of the largest β that m allows, below which a learner's certainty cannot be told from chance
 _SLOPE = 0.01  # what the curve may still rise before the plateau is not called level
+_FALL = 4.0  # standard errors by which the plateau may seem to fall with time
+_APART = 0.1  # of β, by which the labels' plateaus may lie apart
+_BELIEF = 0.25  # of β: half the width of an interval for what a learner believes of doubtful labels, if K is large
+_DEPENDS = "flips seem to depend on the"
 
 
 class Plateaus:
@@ -113,6 +131,8 @@ class Plateaus:
         """The least margin of each band, in the last window."""
         self.rounds = np.zeros(1)
         """How many have been taken in."""
+        self.sure = np.zeros((2, self.n_classes, 2))
+        """Surest rounds of each label and their bits, in the last epoch but one and in the last."""
         self._pending: list[Rounds] = []
         self._waiting = 0
 
@@ -146,21 +166,24 @@ class Plateaus:
             return
         band, self.edges[:] = bands_of(rounds.margin)
         seen = np.zeros((CELLS, 3))
-        once, share = np.ones(n), 1.0 / rounds.probability
-        count(seen, np.where(rounds.label == rounds.held, band, band + len(BANDS)), once, rounds.bit)
-        count(seen, np.where(rounds.label == rounds.greedy, GREEDY, OTHER), share, rounds.bit)
-        count(seen, np.full(n, ALL), once, rounds.bit)
         if self.half_life is None:
-            self.memory[self._epoch(self.rounds[0])] += seen
+            epoch = self._epoch(self.rounds[0])
+            if epoch > self._epoch(max(self.rounds[0] - 1, 0)):
+                self.sure[0], self.sure[1] = self.sure[1], 0.0
+        else:
+            self.sure *= 0.5 ** (n / self.half_life)
+        columns = (rounds.held, rounds.label, rounds.greedy, rounds.probability, rounds.bit)
+        count_window(seen, self.sure[1], self.n_classes, band, *map(np.ascontiguousarray, columns))
+        if self.half_life is None:
+            self.memory[epoch] += seen
         else:
             for speed, half_life in enumerate((self.half_life, self.half_life / 4)):
-                fade = 0.5 ** (n / half_life)
-                self.memory[speed] = self.memory[speed] * (fade, fade, fade**2) + seen
+                self.memory[speed] = faded(self.memory[speed], 0.5 ** (n / half_life)) + seen
         self.rounds += n
 
     def arrays(self) -> dict[str, Array]:
         """What a file must hold for the estimator to go on."""
-        return {"memory": self.memory, "edges": self.edges, "rounds": self.rounds}
+        return {"memory": self.memory, "edges": self.edges, "rounds": self.rounds, "sure": self.sure}
 
     def clear(self) -> None:
         """Forget everything."""
@@ -178,10 +201,10 @@ class Plateaus:
             return filled.estimate()
         if self.half_life is None:
             last = self._epoch(max(self.rounds[0] - 1, 0))
-            pooled, late = self.memory.sum(axis=0), self.memory[max(last - 1, 0) :].sum(axis=0)
+            every, late = self.memory.sum(axis=0), self.memory[max(last - 1, 0) :].sum(axis=0)
         else:
-            pooled = late = self.memory[0]
-        greedy, other, played = (mean_of(pooled[cell]) for cell in (GREEDY, OTHER, ALL))
+            every = late = self.memory[0]
+        greedy, other, played = mean_of(every[GREEDY]), self._other(every), mean_of(every[ALL])
         nested = nested_means(late)
         chosen = widest_level(nested)
         sure = nested[chosen]
@@ -191,23 +214,35 @@ class Plateaus:
             "confident": sure.rounds,
             "confident_share": SHARES[chosen],
             "mean_bit": played.value,
+            "audited": every[AUDITED_RIGHT, 0] + every[AUDITED_WRONG, 0],
             "curve": self._curve(late),
         }
         least = self._known_without_anchor(greedy, other, played)
-        lacking = self._lacking(pooled, greedy, other, sure)
+        lacking = self._lacking(every, greedy, other, sure)
         if lacking:
             rates = possible(*(sum(least[name]) / 2 for name in ("rho0", "rho1")))
             return Estimate(rates, "not identified", lacking, least, details=details)
         slope = still_to_rise(late)
-        values, down, up = self._propagate(sure, greedy, other, played, _reach(nested, chosen, slope))
-        verdict, reason = self._judge(values, down, up, SHARES[chosen], slope)
+        right, reach = mean_of(every[AUDITED_RIGHT]), _reach(nested, chosen, slope)
+        if right.rounds >= LEAST:  # verified labels say whether the surest rounds are right
+            sure = pooled(sure._replace(variance=(max(sure.half, reach) / Z95) ** 2), right)
+            reach, slope = sure.half, 0.0
+        values, down, up = self._propagate(sure, greedy, other, played, self._wrong(every, sure), reach)
+        audited = min(right.rounds, every[AUDITED_WRONG, 0]) >= LEAST
+        verdict, reason = self._judge(late, values, down, up, SHARES[chosen], slope, least["beta"][1], audited)
         if verdict == "not identified":
             return Estimate(possible(values[0], values[1]), verdict, reason, least, details=details)
         intervals: dict[str, Interval] = {}
+        ends = np.array([values - down, values + up])
+        if verdict == "weakly identified" and right.rounds < LEAST:  # a narrow plateau may be a lucky one
+            wide, below, above = self._propagate(nested[-1], greedy, other, played, self._wrong(every, nested[-1]), 0.0)
+            ends = np.array([np.minimum(ends[0], wide - below), np.maximum(ends[1], wide + above)])
         for i, name in enumerate(_NAMES):
-            low, high = values[i] - down[i], values[i] + up[i]
+            low, high = ends[:, i]
             if verdict == "weakly identified":  # the noise may be less than the anchor says, not more
                 low, high = (low, max(high, least[name][1])) if name == "beta" else (min(low, least[name][0]), high)
+            if verdict == "weakly identified" and reason.startswith(_DEPENDS):
+                low, high = min(low, least[name][0]), max(high, least[name][1])
             intervals[name] = float(np.clip(low, 0, 1)), float(np.clip(high, 0, 1))
         return Estimate(
             rates=possible(values[0], values[1]),
@@ -223,28 +258,50 @@ class Plateaus:
         """Which epoch the next round falls in: the first window, then two, four, eight …"""
         return int(np.log2(rounds / self.window + 1.0))
 
-    def _solve(self, means: Array) -> Array:
-        """ρ0, ρ1, β, accuracy and greedy accuracy from the mean bits s, a, b and that of all rounds."""
-        sure, greedy, other, played = means
-        rho0 = other - (sure - greedy) / (self.n_classes - 1)
+    def _solve(self, means: Array, share: float = 0.0) -> Array:
+        """ρ0, ρ1, β, accuracy and greedy accuracy from the mean bits s, a, b, of all rounds, and of wrong labels.
+
+        The last is ρ0 by itself, and counts by its share.
+        """
+        sure, greedy, other, played, wrong = means
+        rho0 = (1 - share) * (other - (sure - greedy) / (self.n_classes - 1)) + share * wrong
         beta = sure - rho0
         scale = beta if abs(beta) > 1e-9 else 1e-9
         return np.array([rho0, 1 - sure, beta, (played - rho0) / scale, (greedy - rho0) / scale])
 
     def _propagate(
-        self, sure: Mean, greedy: Mean, other: Mean, played: Mean, reach: float
+        self, sure: Mean, greedy: Mean, other: Mean, played: Mean, wrong: Mean, reach: float
     ) -> tuple[Array, Array, Array]:
         """Values of `_solve`, and how far each may be lower and higher; s may be higher by `reach`."""
-        at = np.array([sure.value, greedy.value, other.value, played.value])
-        values = self._solve(at)
+        means = (sure, greedy, other, played, wrong)
+        at = np.array([mean.value for mean in means])
+        rest = other.variance + (sure.variance + greedy.variance) / (self.n_classes - 1) ** 2
+        share = rest / (rest + wrong.variance) if wrong.rounds >= LEAST else 0.0
+        values = self._solve(at, share)
         down, up = np.zeros_like(values), np.zeros_like(values)
-        for i, (fall, rise) in enumerate(((sure.half, reach), *((mean.half,) * 2 for mean in (greedy, other, played)))):
+        for i, (fall, rise) in enumerate(((sure.half, reach), *((mean.half,) * 2 for mean in means[1:]))):
             step = np.zeros_like(at)
             step[i] = 1e-6
-            slope = (self._solve(at + step) - self._solve(at - step)) / 2e-6
+            slope = (self._solve(at + step, share) - self._solve(at - step, share)) / 2e-6
             down += np.where(slope > 0, slope * fall, slope * rise) ** 2
             up += np.where(slope > 0, slope * rise, slope * fall) ** 2
         return values, np.sqrt(down), np.sqrt(up)
+
+    def _wrong(self, cells: Array, sure: Mean) -> Mean:
+        """ρ0 from labels known to be wrong: audited ones, and doubtful ones less what is right among them.
+
+        How many of the doubtful are right is the learner's own belief, which was seen to be off by a fifth of β, and by
+        more where there are few labels.
+        """
+        found = mean_of(cells[AUDITED_WRONG])
+        n, ones, right = cells[DOUBTFUL]
+        if n < LEAST:
+            return found
+        wrong = max(ones - right * sure.value, 0.0) / (n - right)
+        spread = mean_of(np.array([n - right, wrong * (n - right), n - right])).variance
+        doubt = ((_BELIEF + 0.5 / self.n_classes) * max(sure.value - wrong, 0.0) / Z95) ** 2
+        doubtful = Mean(wrong, spread + doubt, n - right)
+        return pooled(found, doubtful) if found.rounds >= LEAST else doubtful
 
     def _known_without_anchor(self, greedy: Mean, other: Mean, played: Mean) -> dict[str, Interval]:
         """All that m says: ρ0 = m − β/K ≥ 0 and ρ1 = 1 − m − β(K−1)/K ≥ 0, for every β they allow."""
@@ -264,7 +321,15 @@ class Plateaus:
             for name, (low, high) in zip(_NAMES, found, strict=True)
         }
 
-    def _lacking(self, pooled: Array, greedy: Mean, other: Mean, sure: Mean) -> str:
+    def _other(self, cells: Array) -> Mean:
+        """The mean bit of a random label other than the greedy one.
+
+        The sum of 1/P over labels that the policy means is how many it means; the rest was played blindly.
+        """
+        share = cells[PLAUSIBLE, 0] / max(cells[ALL, 0] * (self.n_classes - 1), 1.0)
+        return mixed(mean_of(cells[PLAUSIBLE]), mean_of(cells[BLIND]), min(share, 1.0) if cells[BLIND, 0] else 1.0)
+
+    def _lacking(self, cells: Array, greedy: Mean, other: Mean, sure: Mean) -> str:
         """What the log would need for any estimate at all."""
         if other.rounds < LEAST:
             return f"only {other.rounds:.0f} rounds played another label than the greedy one; {LEAST} are needed"
@@ -273,28 +338,68 @@ class Plateaus:
                 f"only {min(greedy.rounds, sure.rounds):.0f} sure rounds played the label held best; {LEAST} are needed"
             )
         # Σ_r P(r)·1/P(r) = K: the mean of 1/P must be the number of labels.
-        n, total, squares = pooled[ALL, 0], *(pooled[[GREEDY, OTHER], column].sum() for column in (0, 2))
+        n, total, squares = cells[ALL, 0], cells[INVERSE, 0], cells[INVERSE, 2]
         mean = total / n
         doubt = 5 * np.sqrt(max(squares / n - mean**2, 0.0) / n) + 0.05 * self.n_classes
         if abs(mean - self.n_classes) > doubt:
             return f"1/probability averages {mean:.3g} and not {self.n_classes}, the number of labels; is either wrong?"
         return ""
 
-    def _judge(self, values: Array, down: Array, up: Array, share: float, slope: float) -> tuple[Verdict, str]:
+    def _judge(
+        self,
+        late: Array,
+        values: Array,
+        down: Array,
+        up: Array,
+        share: float,
+        slope: float,
+        most: float,
+        audited: bool,
+    ) -> tuple[Verdict, str]:
         if values[2] - down[2] <= 0.0:
             return "not identified", "the surest rounds' bits are no better than chance; let the learner learn longer"
         trend = self._trend()
+        for what, there in (
+            ("label", self._labels_differ(values[2])),
+            ("example", differ(self._random_by_band(late))),
+            ("time", trend < -_FALL or differ([self._other(cells) for cells in self._epochs()])),
+        ):
+            if there:
+                return "weakly identified", f"{_DEPENDS} {what}, so that no one pair of rates describes them"
+        wide = max(down[:2].max(), up[:2].max()) > 0.1
+        if audited and not wide:
+            return "identified", "right and wrong labels were audited"
         doubts = {
             "few rounds so far": np.isnan(trend),
             "the surest rounds' bits still get better with time": trend > _TREND,
             "the mean bit still rises where the learner is surest": share < SHARES[1] or slope > _SLOPE,
-            "either the noise is extreme or the learner is never sure": values[2] < _FAINT,
-            "few sure or explored rounds so far": max(down[:2].max(), up[:2].max()) > 0.1,
+            "either the noise is extreme or the learner is never sure": values[2] < _FAINT * most,
+            "few sure or explored rounds so far": wide,
         }
         for doubt, there in doubts.items():
             if there:
                 return "weakly identified", f"{doubt}: the noise is at most what is said, and perhaps less"
         return "identified", f"the mean bit is level over the surest {share:.0%} of rounds, and in time"
+
+    def _labels_differ(self, beta: float) -> bool:
+        """Whether some labels' surest rounds are told right more often than others', by a part of β that matters."""
+        means = [mean_of(np.array([n, ones, n])) for n, ones in self.sure.sum(axis=0)]
+        known = [mean for mean in means if mean.rounds >= LEAST]
+        apart = np.ptp([mean.value for mean in known]) if known else 0.0
+        return apart > _APART * beta and differ(known)
+
+    def _random_by_band(self, late: Array) -> list[Mean]:
+        """The mean bit of a random label, in every band of margin in which enough were played blindly."""
+        best, other = ([mean_of(late[band + first]) for band in range(len(BANDS))] for first in (0, len(BANDS)))
+        pairs = [(b, o) for b, o in zip(best, other, strict=True) if min(b.rounds, o.rounds) >= LEAST]
+        return [mixed(b, o, 1 / self.n_classes) for b, o in pairs]
+
+    def _epochs(self) -> list[Array]:
+        """What was counted early and late, where there is much of both."""
+        if self.half_life is not None:
+            return [self.memory[0], self.memory[1]]
+        last = self._epoch(max(self.rounds[0] - 1, 0))
+        return [self.memory[:last].sum(axis=0), self.memory[last]] if last else []
 
     def _trend(self) -> float:
         """By how many standard errors the surest rounds' mean bit rose lately; not a number if too early to say."""
@@ -318,6 +423,11 @@ class Plateaus:
                 row |= {name: mean.value if seen else None, f"{name}_half": mean.half if seen else None}
             rows.append(row)
         return rows
+
+
+def faded(cells: Array, fade: float) -> Array:
+    """Cells whose rounds count less."""
+    return cells * (fade, fade, fade**2)
 
 
 def _reach(nested: list[Mean], chosen: int, slope: float) -> float:

@@ -5,16 +5,26 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from scipy.stats import chi2
 
 from fliptron.arrays import Array
+from fliptron.kernels.compiling import STEP, compiled
 from fliptron.noise.estimate import Z95
 
 SHARES = (0.02, 0.05, 0.1, 0.2)
 """Shares of a window, by margin, that may make up the plateau."""
 BANDS = (*SHARES, 0.4, 0.6, 0.8, 1.0)
 """The same and wider ones: bands of the curve of mean bit against margin."""
-# Cells: the label held best by band, the other labels by band, then greedy, not greedy, all.
-GREEDY, OTHER, ALL, CELLS = (2 * len(BANDS) + i for i in range(4))
+# Cells: the label held best by band, other labels by band if they were played blindly; then greedy labels and others,
+# plausible ones (weighted by 1/P) and those played blindly; all rounds, also weighted by 1/P; audited labels; and
+# doubtful labels, whose third number is how many should be right.
+GREEDY, PLAUSIBLE, BLIND, ALL, INVERSE, AUDITED_RIGHT, AUDITED_WRONG, DOUBTFUL, CELLS = (
+    2 * len(BANDS) + i for i in range(9)
+)
+_NOT_BLIND = 0.5  # of 1/K: no policy means a label that it plays less often
+_UNIFORM = 1e-5
+_FOLLOW = 0.1  # log odds by which the edge of a band moves
+_SHARES = np.array(BANDS)
 LEAST = 30
 """Rounds a mean needs before it counts."""
 _LEPSKI = 2.5
@@ -43,10 +53,86 @@ def mean_of(cell: Array) -> Mean:
     return Mean(float(mean), float(centre * (1 - centre) / (n + 4)), float(n))
 
 
-def count(cells: Array, at: Array, weight: Array, bit: Array) -> None:
-    """Add rounds to cells: Σw, Σw·bit and Σw²."""
-    for column, values in enumerate((weight, weight * bit, weight * weight)):
-        cells[:, column] += np.bincount(at, values, minlength=CELLS)
+@compiled(**STEP)
+def count_one(
+    cells: Array, band: int, n_classes: int, best: bool, greedy: bool, probability: float, feedback: int
+) -> None:
+    """Add a round to cells (Σw, Σw·bit and Σw²): was the played label the one held best, and the greedy one?"""
+    inverse = 1.0 / probability
+    share = probability * n_classes
+    blind = share < _NOT_BLIND or abs(share - 1.0) < _UNIFORM
+    if best or blind:
+        _add(cells[band if best else band + _SHARES.size], 1.0, feedback)
+    if greedy:
+        _add(cells[GREEDY], inverse, feedback)
+    elif share < _NOT_BLIND:
+        _add(cells[BLIND], 1.0, feedback)
+    else:
+        _add(cells[PLAUSIBLE], inverse, feedback)
+    _add(cells[ALL], 1.0, feedback)
+    _add(cells[INVERSE], inverse, feedback)
+
+
+@compiled(**STEP)
+def _add(cell: Array, weight: float, feedback: int) -> None:
+    cell[0] += weight
+    cell[1] += weight * feedback
+    cell[2] += weight * weight
+
+
+@compiled(nogil=True)
+def count_window(
+    cells: Array,
+    sure: Array,
+    n_classes: int,
+    band: Array,
+    held: Array,
+    label: Array,
+    greedy: Array,
+    probability: Array,
+    bit: Array,
+) -> None:
+    """Add rounds to cells, and the surest of each label, with their bits, to `sure` (K×2)."""
+    for i in range(label.shape[0]):
+        best = label[i] == held[i]
+        count_one(cells, band[i], n_classes, best, label[i] == greedy[i], probability[i], bit[i])
+        if best and band[i] < len(SHARES):
+            sure[label[i], 0] += 1.0
+            sure[label[i], 1] += bit[i]
+
+
+@compiled(**STEP)
+def band_of(edges: Array, confidence: float) -> int:
+    """The band of one round, and move the edges: each is passed as often as its share says."""
+    band = int(edges.shape[0]) - 1
+    for i in range(edges.shape[0] - 2, -1, -1):
+        above = confidence >= edges[i]
+        band = i if above else band
+        edges[i] += _FOLLOW * ((1.0 if above else 0.0) - _SHARES[i])
+    return band
+
+
+def mixed(first: Mean, second: Mean, share: float) -> Mean:
+    """The mean of a mixture, `share` of it from the first."""
+    value = share * first.value + (1 - share) * second.value
+    variance = share**2 * first.variance + (1 - share) ** 2 * second.variance
+    return Mean(value, variance, (first.rounds if share > 0 else 0.0) + (second.rounds if share < 1 else 0.0))
+
+
+def pooled(first: Mean, second: Mean) -> Mean:
+    """Two estimates of one mean, weighted by their variances."""
+    share = second.variance / (first.variance + second.variance)
+    return mixed(first, second, share)
+
+
+def differ(means: list[Mean], chance: float = 1e-3) -> bool:
+    """Whether means differ by more than chance."""
+    means = [mean for mean in means if mean.rounds >= LEAST]
+    if len(means) < 2:
+        return False
+    value, variance = (np.array([getattr(mean, name) for mean in means]) for name in ("value", "variance"))
+    centre = (value / variance).sum() / (1 / variance).sum()
+    return bool(chi2.sf(((value - centre) ** 2 / variance).sum(), len(means) - 1) < chance)
 
 
 def bands_of(margin: Array) -> tuple[Array, Array]:
