@@ -281,14 +281,13 @@ class FliptronTwin(Twin):
     """Bayes' rule for one bit with derivatives taken by complex steps, and choices by every crossing of
     the labels' upper bounds."""
 
-    def __init__(self, K: Any, d: Any, diagonal: Any = False) -> None:
+    def __init__(self, K: Any, d: Any, diagonal: Any = False, rates: Any = None) -> None:
         super().__init__(K, d)
         self.cov, self.diagonal = [100.0 * np.eye(d) for _ in range(K)], diagonal
-        self.n = dict.fromkeys(("uniform", "blind", "sure"), 0.0)
-        self.ones, self.level, self.learnt = dict(self.n), 0.5, 0
+        self.channel = ChannelTwin(K, rates)
 
     def probabilities(self, x: Any, gamma: Any) -> Any:
-        gamma = 1.0 if self.learnt < 150 else gamma
+        gamma = 1.0 if self.channel.warming_up() else gamma
         s, sigma = self.W @ x, np.array([np.sqrt(x @ C @ x) for C in self.cov])
         crossings = [
             (s[a] - s[b]) / (sigma[b] - sigma[a]) for a in range(self.K) for b in range(a) if sigma[a] != sigma[b]
@@ -299,33 +298,17 @@ class FliptronTwin(Twin):
             P[np.argmax(s + (low + high) / 2 * sigma)] += (1 - gamma) * (high - low) / 2
         return P
 
-    def rates_to_learn_by(self) -> Any:
-        sure = (self.ones["sure"] + 90) / (self.n["sure"] + 150)
-        m = self.ones["uniform"] / max(self.n["uniform"], 1)
-        known = self.n["uniform"] + self.n["blind"]
-        rho0 = (self.n["uniform"] * (self.K * m - sure) / (self.K - 1) + self.ones["blind"]) / max(known, 1)
-        rho0 = np.clip(rho0 - 1 / np.sqrt(known + 1), 0.01, 0.4)
-        return rho0, np.clip(sure, rho0 + 0.15, 0.9)
-
-    def count(self, s: Any, v: Any, label: Any, greedy: Any, p: Any, bit: Any) -> None:
-        self.learnt += 1
-        order, surest = np.argsort(s)[::-1], np.exp(s.max()) / np.exp(s).sum()
-        self.level = np.clip(self.level + 0.02 * (0.8 - (surest < self.level)), 0, 0.999)
-        blind = "blind" if label != greedy and p < 0.5 / self.K else None
-        lead, doubt = s[order[0]] - s[order[1]], 2 * np.sqrt(v[order[0]] + v[order[1]])
-        sure = "sure" if label == order[0] and surest >= self.level and lead > doubt else None
-        kind = [name for name in ("uniform" if p == 1 / self.K else blind, sure) if name]
-        for name in kind:
-            fade = 1 - 1 / max(self.learnt / 4, 200) if name == "sure" else 1.0
-            self.n[name], self.ones[name] = self.n[name] * fade + 1, self.ones[name] * fade + bit
-
     def learn(self, x: Any, label: Any, greedy: Any, p: Any, bit: Any) -> None:
         if not x.any():
             return
         x = x / np.linalg.norm(x)
         s, v = self.W @ x, np.array([x @ C @ x for C in self.cov])
-        self.count(s, v, label, greedy, p, bit)
-        rho0, sure = self.rates_to_learn_by()
+        rho0, sure = self.channel.rates_to_learn_by(label)
+        best = int(np.argmax(s))
+        others = np.exp(np.delete(s - s[best], best))
+        doubt = np.sum(others**2 * np.delete(v, best)) / others.sum() ** 2
+        damped = np.exp((s - s[best]) / np.sqrt(1 + np.pi / 8 * (v[best] + doubt)))
+        alarm = self.channel.count(damped / damped.sum(), label, p, bit)
         chances = []
         for r in range(self.K):
             others = [k for k in range(self.K) if k != r]
@@ -353,6 +336,104 @@ class FliptronTwin(Twin):
             self.W[r] += g * pull
             step = h * np.outer(pull, pull)
             self.cov[r] = self.cov[r] - (np.diag(np.diag(step)) if self.diagonal else step)
+        if alarm == "data":
+            self.W[:] = 0
+            self.cov = [100.0 * np.eye(x.size) for _ in range(self.K)]
+
+
+class ChannelTwin:
+    """The rates that Fliptron learns by, from lists of bits."""
+
+    def __init__(self, K: Any, rates: Any) -> None:
+        self.K, self.told = K, rates
+        self.bits: list[Any] = []
+        self.doubtful: list[Any] = []  # label, bit, chance of being right
+        self.sure = np.zeros((K + 1, 2))  # the last row: all labels
+        self.level, self.evidence, self.guess = np.zeros(K), np.zeros((K, 3)), 0.75
+        self.history: list[Any] = []  # label, log likelihood ratio
+        self.began = [0] * K
+        self.since = self.restarts = 0
+        self.rho0: Any = 0.25 if rates is None else rates[0]
+        self.plateau: Any = 0.75 if rates is None else 1 - rates[1]
+        self.at_least = self.asking = False
+
+    def warming_up(self) -> Any:
+        return self.asking or (min(sum(self.bits), len(self.bits) - sum(self.bits)) < 5 and len(self.bits) < 3000)
+
+    def rates_for(self, label: Any) -> Any:
+        beta = self.plateau - self.rho0
+        if self.told is not None:
+            return self.rho0, beta
+        worth = max(self.plateau * (1 - self.plateau) / (0.1 * beta) ** 2, 20)
+        plateau = (self.sure[label, 1] + worth * self.plateau) / (self.sure[label, 0] + worth)
+        worth = max(self.rho0 * (1 - self.rho0) / (0.1 * beta) ** 2, 20)
+        mine = np.array([(1, bit, q) for which, bit, q in self.doubtful if which == label]).reshape(-1, 3)
+        n, ones, right = mine.sum(axis=0)
+        rho0 = (max(ones - right * plateau, 0) + worth * self.rho0) / (n - right + worth)
+        return rho0, max(plateau - rho0, 0.25 * beta)
+
+    def rates_to_learn_by(self, label: Any) -> Any:
+        rho0, beta = self.rates_for(label)
+        return rho0 + 0.01 * beta, rho0 + 0.9 * beta
+
+    def count(self, q: Any, label: Any, p: Any, bit: Any) -> Any:
+        K, best, alarm = self.K, int(np.argmax(q)), None
+        self.bits.append(bit)
+        self.since += 1
+        above = q[best] >= self.level[best]
+        self.level[best] += 0.02 * (0.8 - (not above)) * max(1 - self.level[best], 0.01)
+        self.level[best] = np.clip(self.level[best], 0, 0.99)
+        odds = q[label] * (K - 1) / max(1 - q[label], 1e-9)
+        if p == 1 / K or odds < 2:
+            self.doubtful.append((label, bit, 1 / K if p == 1 / K else q[label]))
+        elif odds > 5:
+            if q[label] >= self.level[label]:
+                for row, recent in ((label, max(self.since / 4 / K, 50)), (K, max(self.since / 4, 200))):
+                    self.sure[row] = self.sure[row] * (1 - 1 / recent) + (1, bit)
+            if self.told is None:
+                alarm = self.suspect(label, q[label], bit)
+        if self.told is None and self.settle():
+            alarm = "data"
+        if alarm == "data":
+            self.restarts += 1
+            self.sure *= 0 if self.at_least else 20 / max(self.sure[-1, 0], 20)
+            self.since, self.evidence[:], self.history, self.began = 0, 0, [], [0] * K
+            self.guess *= 0.5 if self.at_least else 1
+        return alarm
+
+    def settle(self) -> Any:
+        n, ones, right = np.sum([(1, bit, q) for _, bit, q in self.doubtful] + [(1, 0.5, 1 / self.K)], axis=0)
+        m, r = ones / n, right / n
+        bound = min(m / r, (1 - m) / (1 - r))
+        guess = min(self.guess * bound, np.sqrt((1000 + 10 * self.K**2) * m * (1 - m) / self.since)) * (1 - r)
+        plateau, least = (self.sure[-1, 1] + 20 * (m + guess)) / (self.sure[-1, 0] + 20), m + 0.5 * guess
+        little = self.sure[-1, 0] * guess**2 < 200 * m * (1 - m)
+        self.at_least, self.plateau = plateau < least and little, max(plateau, least) if little else plateau
+        odd = plateau < m + 0.25 * guess and not little
+        self.asking = odd and n < 200
+        hopeless = odd and n >= 200 and plateau < m + 0.05 * guess
+        if hopeless:
+            self.at_least, self.plateau = True, least
+        self.rho0 = max(min(max(ones - self.plateau * right, 0) / (n - right), self.plateau - 0.05 * bound), 0)
+        return hopeless
+
+    def suspect(self, label: Any, q: Any, bit: Any) -> Any:
+        rho0, beta = self.rates_for(label)
+        good, bad = np.clip(rho0 + beta * q, 0.002, 0.99), np.clip(rho0 + beta * q / 2, 0.001, 0.99)
+        ratio = np.log(bad / good) if bit else np.log((1 - bad) / (1 - good))
+        self.evidence[label] += (ratio, 1, bit)
+        self.history.append((label, ratio))
+        if self.evidence[label, 0] <= 0:
+            self.evidence[label], self.began[label] = 0, len(self.history)
+        others = sum(r for which, r in self.history[self.began[label] :] if which != label)
+        enough, mine = (4 + np.log(len(self.bits))) * (1 + self.restarts), self.evidence[label, 0]
+        if mine <= (enough if others > 4 else 2 * enough):
+            return None
+        if others <= 4 and self.evidence[label, 2] > (rho0 + 0.55 * beta) * self.evidence[label, 1]:
+            return None
+        _, n, ones = self.evidence.sum(axis=0)
+        assert not (others > 0 and ones > (rho0 + 0.25 * beta) * n), "a change of the noise, which no twin is asked for"
+        return "data"
 
 
 def complex_step(f: Any, at: Any) -> Any:

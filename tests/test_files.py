@@ -109,11 +109,11 @@ class TestSuspicion:
     def test_counts_of_bits_must_be_possible(self, tmp_path: Path) -> None:
         learner = Fliptron(n_classes=3, n_features=2)
         learner.save(tmp_path / "l.npz")
-        for at, value in ((1, 5.0), (7, -1.0), (10, 1.0)):
-            tallies = learner.state.tallies.copy()
-            tallies[at] = value
+        for at, value in ((1, 5.0), (7, -1.0), (10, 1.0), (12, 1.0), (16, 5.0)):
+            counts = learner.state.counts.copy()
+            counts[at] = value
             with pytest.raises(InputError, match="is not a saved Fliptron"):
-                Learner.load(changed(tmp_path / "l.npz", tallies=tallies))
+                Learner.load(changed(tmp_path / "l.npz", counts=counts))
 
     @pytest.mark.parametrize(("kind", "name", "value"), [
         (LeastMeanSquares, "W", 1e308), (RidgeRegression, "W", 1e308), (RidgeRegression, "factor", 1e200),

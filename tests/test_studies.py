@@ -56,13 +56,13 @@ def test_from_plan_to_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
 
 
 def test_a_study_that_plays_in_its_own_way_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    results, smaller = Results(tmp_path / "runs"), {"SEEDS": range(2), "BEFORE": 1000, "AFTER": 1500}
+    results, smaller = Results(tmp_path / "runs"), {"SEEDS": range(2), "BEFORE": 1000, "AFTER": 2000}
     found = shrink(monkeypatch, "drift", **smaller)
-    with pytest.raises(InputError, match="8 of 8 runs are missing; nothing is written"):
+    with pytest.raises(InputError, match="32 of 32 runs are missing; nothing is written"):
         study.carry_out("drift", results, tmp_path, None)
     (path,) = study.carry_out("drift", results, tmp_path, play_with_progress)
     text = path.read_text()
-    assert all(f"| {rates} |" in text for rates in found.NOISE)
+    assert all(f"| {name} |" in text for name in found.CHANGES)
     path.unlink()
     study.carry_out("drift", results, tmp_path, None)
     assert path.read_text() == text
@@ -73,7 +73,7 @@ def test_ids_change_with_what_plays_a_run_and_with_nothing_else(monkeypatch: pyt
     before = {spec.id for spec in study.plan(found, nothing)}
     monkeypatch.setattr(found, "SEEDS", range(11))
     assert before < {spec.id for spec in study.plan(found, nothing)}
-    monkeypatch.setattr(found, "WINDOW", 500)
+    monkeypatch.setattr(found, "PIECE", 500)
     assert not before & {spec.id for spec in study.plan(found, nothing)}
 
 
@@ -99,5 +99,5 @@ def test_a_plan_may_go_by_what_has_been_played(monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_an_unknown_study_is_refused() -> None:
-    with pytest.raises(InputError, match="'drifts' is not a study; one of coverage, drift"):
+    with pytest.raises(InputError, match="'drifts' is not a study; one of accounts, coverage, drift"):
         study.find("drifts")

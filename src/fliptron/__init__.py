@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fliptron.learners.decoding import RDUE as RDUE
     from fliptron.learners.delaytron import Delaytron as Delaytron
     from fliptron.learners.exact_passive_aggressive import EPABF as EPABF
+    from fliptron.learners.fliptron import Alarm as Alarm
     from fliptron.learners.fliptron import Fliptron as Fliptron
     from fliptron.learners.gappletron import Gappletron as Gappletron
     from fliptron.learners.newtron import Newtron as Newtron
@@ -67,7 +68,7 @@ _HOMES = {
     "learners.decoding": ("RDUE",),
     "learners.delaytron": ("Delaytron",),
     "learners.exact_passive_aggressive": ("EPABF",),
-    "learners.fliptron": ("Fliptron",),
+    "learners.fliptron": ("Alarm", "Fliptron"),
     "learners.gappletron": ("Gappletron",),
     "learners.newtron": ("Newtron",),
     "learners.passive_aggressive": ("BPA",),

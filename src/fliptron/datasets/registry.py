@@ -139,6 +139,15 @@ REGISTRY: dict[str, Entry] = {
         (),
         partial(synthetic.synsep, label_noise=0.05),
     ),
+    "clicks": Entry(100_000, 13, 6, "synthetic (visitors who want one of six offers)", (), synthetic.clicks),
+    "clicks-50": Entry(
+        100_000,
+        31,
+        50,
+        "synthetic (visitors who want one of fifty offers)",
+        (),
+        partial(synthetic.clicks, offers=50, traits=30),
+    ),
     "optdigits": Entry(
         5620,
         64,

@@ -1,4 +1,4 @@
-"""SynSep and SynNonSep, the made-up data of the Banditron paper."""
+"""Made-up data: SynSep and SynNonSep of the Banditron paper, and visitors with a taste for one of some offers."""
 
 from __future__ import annotations
 
@@ -43,6 +43,20 @@ def synsep(n_rows: int = 100_000, *, seed: int = 0, label_noise: float = 0.0) ->
     X = sp.csr_array((np.ones(at[0].size), at), shape=(n_rows, FEATURES))
     wrong = random.random(n_rows) < label_noise
     return X, np.where(wrong, (y + random.integers(1, CLASSES, size=n_rows)) % CLASSES, y)
+
+
+def clicks(n_rows: int = 100_000, *, offers: int = 6, traits: int = 12, seed: int = 0) -> tuple[Array, Array]:
+    """Visitors of a shop, each with normally distributed traits, a constant among them, who want one of some offers.
+
+    A visitor wants the offer of highest value: a linear function of the traits, the same for all visitors, and a
+    Gumbel-distributed whim. The whims make about one visitor in fifteen want another offer than the traits say.
+    """
+    n_rows = whole("rows", n_rows, 1, _MOST)
+    random = np.random.default_rng([whole("seed", seed, 0), offers])
+    taste = 2.0 * random.standard_normal((traits, offers))
+    X = random.standard_normal((n_rows, traits))
+    y = (X @ taste + 0.5 * random.gumbel(size=(n_rows, offers))).argmax(axis=1)
+    return np.hstack([X, np.ones((n_rows, 1))]), y
 
 
 def _choose(random: np.random.Generator, times: int, among: int, size: int) -> Array:

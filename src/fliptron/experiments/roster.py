@@ -54,10 +54,11 @@ ROSTER: dict[str, Callable[..., Any]] = {
     "Confidit": Confidit,
     "RidgeRegression": RidgeRegression,
     "Fliptron": Fliptron,
+    "Fliptron-told": Fliptron,
     "VowpalWabbit": VowpalWabbit,
 }
 
-TOLD = ("RCNBF", "AveragedRCNBF", "Delaytron-told", "Newtron-told", "Gappletron-told", "RDUE-told")
+TOLD = ("RCNBF", "AveragedRCNBF", "Delaytron-told", "Newtron-told", "Gappletron-told", "RDUE-told", "Fliptron-told")
 """Learners that are told the true rates."""
 PYTHON = ("RCINE-NREst", "RCINE-NREst-one-hot", "VowpalWabbit")
 """Learners that spend their time in Python rather than in compiled code."""

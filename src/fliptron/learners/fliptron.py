@@ -2,185 +2,68 @@
 
 from __future__ import annotations
 
-from math import exp, log, sqrt
+from math import sqrt
 from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from fliptron.arrays import SHORTEST, Array, Row
+from fliptron.arrays import Array
 from fliptron.exploration import Exploration
-from fliptron.kernels.compiling import STEP, compiled
-from fliptron.kernels.loop import Choice, Scratch, chooses, learns
-from fliptron.kernels.rows import index, size, value
-from fliptron.kernels.vectors import argmax, scores_of, square
+from fliptron.kernels.loop import BAD_FEEDBACK
 from fliptron.learners.base import Learner, check_memory
-from fliptron.learners.belief import PRIOR, move, reset, variances
-from fliptron.learners.bit_counts import (
-    BLIND,
-    BLIND_ONES,
-    EVIDENCE,
+from fliptron.learners.belief import PRIOR
+from fliptron.learners.channel import (
+    BEFORE,
+    COLUMNS,
+    DATA,
+    DOUBTFUL,
+    DOUBTFUL_ONES,
+    DOUBTFUL_RIGHT,
+    FOR_EVER,
     FORGOT,
+    GUESS,
+    HEARD,
+    JUMPS,
     LEARNT,
-    LEVEL,
+    MEMORY,
+    NOISE,
+    ONES,
+    PLATEAU,
     RESTARTS,
+    RHO0,
+    SCALARS,
+    SINCE,
     SURE,
     SURE_ONES,
-    UNIFORM,
-    UNIFORM_ONES,
-    count,
-    estimate_of,
-    rates_of,
-    rates_to_learn_by,
+    TOLD,
+    TOTAL,
+    fade,
+    start,
 )
+from fliptron.learners.filtering import ALARMS, EPOCHS, WINDOW, FliptronState, filter_truth
 from fliptron.noise.estimate import Estimate
-from fliptron.refusals import one_of, real
+from fliptron.noise.plateaus import Plateaus, faded
+from fliptron.noise.tallies import AUDITED_RIGHT, AUDITED_WRONG, BANDS, CELLS
+from fliptron.noise.tallies import DOUBTFUL as DOUBTFUL_CELL
+from fliptron.refusals import one_of, real, whole
 from fliptron.rounds import Decision, Rates
 
-REACH = 2.0
-"""How many standard deviations above its mean a score may be imagined."""
-WARM_UP = 150
-"""Bits of uniform play that come first: they say what a random label earns."""
 FULL = 2**20
 """The most numbers K·d² for which every label keeps a whole d×d covariance."""
-
-_MACKAY = np.pi / 8  # E σ(s) ≈ σ(m/√(1 + πv/8)) for s ~ N(m, v)
-_NEGLIGIBLE = 1e-3  # a step of fewer standard deviations is not taken
-_ALARM = 8.0
-_LEAST_ODDS = 1e-150  # of all other labels together: their square is still a number
-_LEAST_SHARE = 2.0**-53
+KINDS = {DATA: "data", NOISE: "noise"}
+"""What an alarm says has changed."""
+_FEWEST = 100.0  # bits of either kind that forgetting leaves
 
 
-class FliptronState(NamedTuple):
-    """A Gaussian belief about the weights, w_r ~ N(W_r, Σ_r), and counts of bits."""
+class Alarm(NamedTuple):
+    """A label of which the learner was sure has disappointed it."""
 
-    W: Array
-    scores: Scratch
-    covariance: Array  # K×d×d, of which the lower triangles count, or K×d: the diagonals only
-    tallies: Array
-    spreads: Scratch  # √(xᵀΣ_r x), for the x last looked at
-    work: Scratch  # 4×K
-    pulls: Scratch  # Σ_r x, if Σ is full
-    powers: Scratch  # x², value by value
-    seen: Scratch  # that x
-    places: Scratch
-    fresh: Scratch  # how many values it stores; −1: the belief has changed since
-
-
-@compiled(**STEP)
-def look(state: FliptronState, x: Row) -> None:
-    """Mean and standard deviation of every score, unless x is the one last looked at and nothing has changed."""
-    n = size(x)
-    if state.fresh[0] == n:
-        same = True
-        for j in range(n):
-            same &= state.seen[j] == value(x, j) and state.places[j] == index(x, j)
-        if same:
-            return
-    scores_of(state.W, x, state.scores)
-    variances(state.covariance, x, state.powers, state.pulls, state.spreads)
-    for r in range(state.W.shape[0]):
-        state.spreads[r] = sqrt(state.spreads[r])
-    for j in range(n):
-        state.seen[j], state.places[j] = value(x, j), index(x, j)
-    state.fresh[0] = n
-
-
-@compiled(**STEP)
-def share(scores: Array, spreads: Array, label: int) -> float:
-    """The share of z in [0, REACH] for which the label's s_r + z·σ_r is highest: an interval, as these are lines."""
-    low, high = 0.0, REACH
-    for r in range(scores.shape[0]):
-        above, steeper = scores[r] - scores[label], spreads[label] - spreads[r]
-        if steeper > 0.0:
-            low = max(low, above / steeper)
-        elif steeper < 0.0:
-            high = min(high, above / steeper)
-        elif above > 0.0 or (above == 0.0 and r < label):
-            high = 0.0
-    return max(high - low, 0.0) / REACH
-
-
-@chooses(FliptronState)
-def optimist(state: FliptronState, x: Row, gamma: float, u: float) -> Choice:
-    """argmax_r s_r + z·σ_r with one z for all labels, uniform on [0, REACH]; with probability γ any label at all."""
-    K = state.W.shape[0]
-    look(state, x)
-    greedy = argmax(state.scores, -1)
-    if state.tallies[LEARNT] < WARM_UP:
-        gamma = 1.0
-    label = min(int(u / gamma * K), K - 1) if u < gamma else greedy
-    if u >= gamma:
-        z, top = REACH * (u - gamma) / (1.0 - gamma), -np.inf
-        for r in range(K):
-            imagined = state.scores[r] + z * state.spreads[r]
-            if imagined > top:
-                label, top = r, imagined
-    chance = max(share(state.scores, state.spreads, label), _LEAST_SHARE)  # lines may cross within a rounding error
-    return label, greedy, gamma / K + (1.0 - gamma) * chance
-
-
-@compiled(**STEP)
-def restart(state: FliptronState) -> None:
-    """Forget the weights and most of the counts' weight, not the rates."""
-    state.W[:] = 0.0
-    state.covariance[:] = 0.0
-    for r in range(state.W.shape[0]):
-        for i in range(state.W.shape[1]):
-            reset(state.covariance, r, i)
-    for n, ones in ((UNIFORM, UNIFORM_ONES), (BLIND, BLIND_ONES), (SURE, SURE_ONES)):
-        keep = min(1.0, WARM_UP / max(state.tallies[n], 1.0))
-        state.tallies[n] *= keep
-        state.tallies[ones] *= keep
-    state.tallies[EVIDENCE] = 0.0
-
-
-@learns(FliptronState)
-def filter_bit(state: FliptronState, x: Row, label: int, greedy: int, probability: float, feedback: int) -> None:
-    """Bayes' rule for one bit, for one label's score at a time, matched by a Gaussian."""
-    length = sqrt(square(x))
-    state.tallies[LEARNT] += 1.0
-    if length < SHORTEST:
-        return
-    look(state, x)
-    state.fresh[0] = -1
-    K, s, tallies = state.W.shape[0], state.scores, state.tallies
-    odds, chance, slope, bend = state.work
-    best, others, doubt = argmax(s, -1), _LEAST_ODDS, 0.0  # sums without the best, whose odds 1 would drown them
-    for r in range(K):
-        odds[r] = exp((s[r] - s[best]) / length)
-        if r != best:
-            others += odds[r]
-            doubt += (odds[r] * state.spreads[r] / length) ** 2
-    top = (state.spreads[best] / length) ** 2
-    count(tallies, s, state.spreads, label, greedy, probability, feedback, best, 1.0 / (1.0 + others))
-    rho0, beta = rates_to_learn_by(tallies, K)
-    given = 0.0
-    for r in range(K):  # the chance of a bit 1, and its first two derivatives in s_ỹ or −s_r
-        v = (state.spreads[r] / length) ** 2
-        rest = others if r == best else 1.0 + others - odds[r]
-        around = doubt if r == best else max(top + doubt - odds[r] ** 2 * v, 0.0)
-        kappa = 1.0 / sqrt(1.0 + _MACKAY * (v + around / (rest * rest)))
-        scale = beta if r == label else beta * min(odds[label] / rest, 1.0)
-        lead = (s[r] - s[best]) / length - log(rest)
-        q = 1.0 / (1.0 + exp(-kappa * lead if r == label else kappa * lead))
-        chance[r] = rho0 + scale * q
-        slope[r] = scale * kappa * q * (1.0 - q)
-        bend[r] = slope[r] * kappa * (1.0 - 2.0 * q)
-        given += 0.0 if r == label else slope[r]
-    tallies[EVIDENCE] = max(tallies[EVIDENCE] + chance[label] - feedback - 0.25 * beta, 0.0)
-    part = min(slope[label] / max(given, 1e-300), 1.0)  # all others take what the played one gives, and no more
-    for r in range(K):
-        v, weight = (state.spreads[r] / length) ** 2, 1.0 if r == label else part
-        likely, sign = (chance[r], 1.0) if feedback else (1.0 - chance[r], -1.0)
-        g = sign * weight * slope[r] / likely
-        if abs(g) * sqrt(v) < _NEGLIGIBLE:
-            continue
-        h = g * g - sign * weight * bend[r] / likely
-        h = min(max(h, -1.0 / v, (v - PRIOR) / (v * v)), 0.9 / v)  # v may grow on surprise, not above the prior
-        g = g if r == label else -g
-        move(state.W, state.covariance, r, x, state.pulls, g / length, h / (length * length))
-    if tallies[RESTARTS] > 0.0 and tallies[EVIDENCE] > _ALARM / beta:
-        restart(state)
+    round: int
+    """How many bits had been learnt from."""
+    kind: str
+    """What has changed: "noise" (rates are counted anew) or "data" (weights start anew)."""
+    strength: float
+    """The log likelihood ratio against what the learner believed."""
 
 
 Form = Literal["auto", "full", "diagonal"]
@@ -219,12 +102,17 @@ class Fliptron(Learner):
     z, so a label wins on an interval, and the length of that interval is its exact probability. Besides, with a small
     probability γ_t, any label is played: a *blind* round.
 
-    **The noise.** A random label is right once in K rounds, so the bits of blind and of uniform rounds give ρ0. The
-    bits of rounds in which the learner is sure give 1 − ρ1. `Plateaus` works the same way; here the counts are kept
-    round by round. `rates` are the estimates, and `estimate()` adds intervals.
+    **The noise.** A random label is right once in K rounds, so the bits of doubtful labels give ρ0. The bits of labels
+    of which the learner is sure give 1 − ρ1, for each label and for all. These are the rates it learns by;
+    `fliptron.learners.channel` has the details. `estimate()` counts the same bits as `Plateaus` does, and reports
+    rates, intervals, a verdict and the true accuracy.
 
     The length of x does not matter. Up to K·d² = 2²⁰ every label keeps a full Σ_r, in O(K·d²) per round; beyond, only
     its diagonal, in O(K·d).
+
+    **Change.** A sure label that is right at most half as often as it should be raises an alarm. If all labels
+    disappoint, the noise has changed, and the rates are counted anew; otherwise the weights start anew. `alarms` lists
+    them.
 
     Parameters
     ----------
@@ -235,9 +123,11 @@ class Fliptron(Learner):
         half-life is given. More of it estimates ρ0 better; less of it makes fewer mistakes.
     form
         Which part of Σ_r is kept: "full", "diagonal", or "auto", which decides by the size K·d².
+    rates
+        (ρ0, ρ1) where they are known; None: they are learnt.
     half_life
-        Rounds, from 1,000 to 10¹⁵, after which what was learnt counts half. With a half-life a jump in the data also
-        restarts the weights. None: nothing is forgotten.
+        Rounds, from 1,000 to 10¹⁵, after which what was learnt counts half, for a world that drifts. None: nothing is
+        forgotten unless an alarm says that the world has changed.
     seed
         Of the exploration.
 
@@ -266,9 +156,11 @@ class Fliptron(Learner):
         n_features: int,
         gamma: float | Exploration | None = None,
         form: Form = "auto",
+        rates: tuple[float, float] | None = None,
         half_life: float | None = None,
         seed: int = 0,
     ) -> None:
+        self.told = None if rates is None else Rates.of(rates)
         self.form = one_of("form", form, get_args(Form))
         self.half_life = None if half_life is None else real("half_life", half_life, 1000.0, 1e15)
         if gamma is None:
@@ -292,13 +184,20 @@ class Fliptron(Learner):
             covariance = np.tile(np.eye(d) * PRIOR, (K, 1, 1))
         else:
             covariance = np.full((K, d), PRIOR)
-        tallies = np.zeros(11)
-        tallies[LEVEL], tallies[RESTARTS] = 0.5, self.half_life is not None
+        counts = np.zeros(SCALARS)
+        start(counts)
+        counts[MEMORY] = FOR_EVER if self.half_life is None else self.half_life
+        if self.told is not None:
+            counts[TOLD], counts[RHO0], counts[PLATEAU] = 1.0, self.told.rho0, 1.0 - self.told.rho1
         return FliptronState(
             self._weights(),
             self._scores(),
             covariance,
-            tallies,
+            counts,
+            labels=np.zeros((K, COLUMNS)),
+            alarms=np.zeros((ALARMS, 3)),
+            memory=np.zeros((EPOCHS, CELLS, 3)),
+            edges=np.zeros(len(BANDS)),
             spreads=np.zeros(K),
             work=np.zeros((4, K)),
             pulls=np.zeros((K, d if self.full else 0)),
@@ -309,41 +208,99 @@ class Fliptron(Learner):
         )
 
     def _bounds(self) -> dict[str, tuple[float, float]]:
-        return {"tallies": (0.0, 1e18)}
+        known = {"counts": (-1e18, 1e18), "labels": (-1e18, 1e18), "alarms": (0.0, 1e18), "edges": (-1e300, 1e300)}
+        return known | {"memory": (0.0, 1e80)}  # Σ1/P² over very many rounds
 
     def _flaw(self) -> str:
-        covariance, tallies = self.state.covariance, self.state.tallies
+        covariance, counts, labels = self.state.covariance, self.state.counts, self.state.labels
         diagonals = np.diagonal(covariance, axis1=1, axis2=2) if self.full else covariance
         if not ((diagonals > 1e-30) & (diagonals < 1e12)).all():  # xᵀΣx is at most PRIOR, single variances may be more
             return "a variance is not a positive number of a sensible size"
-        pairs = ((UNIFORM, UNIFORM_ONES), (BLIND, BLIND_ONES), (SURE, SURE_ONES), (LEARNT, FORGOT))
-        if any(tallies[part] > tallies[total] for total, part in pairs):
+        pairs = ((DOUBTFUL, DOUBTFUL_ONES), (DOUBTFUL, DOUBTFUL_RIGHT), (SURE, SURE_ONES))
+        if min(np.delete(counts, TOTAL).min(), labels[:, :BEFORE].min()) < 0.0:
+            return "a count is negative"
+        if any((each[..., part] > each[..., total] + 1e-6).any() for each in (counts, labels) for total, part in pairs):
             return "a count is larger than the one it is part of"
-        return (
-            "" if tallies[RESTARTS] == (self.half_life is not None) else "its tallies are not those of its parameters"
-        )
+        if any(kind not in KINDS for _, kind, _ in self._noted()):
+            return "an alarm is of no kind"
+        told = counts[TOLD] == (self.told is not None)
+        kept = counts[MEMORY] == (FOR_EVER if self.half_life is None else self.half_life)
+        sane = 0.0 <= counts[RHO0] < counts[PLATEAU] <= 1.0 and counts[GUESS] <= 1.0
+        counted = counts[FORGOT] <= counts[LEARNT] and counts[ONES] <= counts[HEARD] <= counts[LEARNT]
+        return "" if told and kept and sane and counted else "its counts are not those of its parameters"
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """Keyword arguments that build this learner anew; plain values, fit for JSON."""
+        return super().params | {"rates": None if self.told is None else list(self.told)}
 
     @property
     def rates(self) -> Rates:
-        """The flip rates as estimated now."""
+        """The flip rates: those it was told, or its estimate."""
+        return self.told or self.estimate().rates
+
+    @property
+    def alarms(self) -> list[Alarm]:
+        """When the world seemed to change, the last 32 times."""
         with self.held():
-            return rates_of(self.state.tallies, self.n_classes)
+            return [Alarm(int(at), KINDS[kind], float(strength)) for at, kind, strength in self._noted()]
+
+    def _noted(self) -> list[Array]:
+        n = int(self.state.counts[RESTARTS] + self.state.counts[JUMPS])
+        return [self.state.alarms[i % ALARMS] for i in range(max(n - ALARMS, 0), n)]
 
     def estimate(self) -> Estimate:
-        """The rates with 95 % intervals and a verdict, from the bits it has counted."""
+        """The rates with 95 % intervals and a verdict, and the true accuracy, from the bits since the last alarm."""
         with self.held():
-            return estimate_of(self.state.tallies, self.n_classes)
+            window = int(WINDOW if self.half_life is None else min(self.half_life, WINDOW))
+            account = Plateaus(n_classes=self.n_classes, window=window, half_life=self.half_life)
+            account.memory[:], account.edges[:] = self.state.memory, self.state.edges
+            account.rounds[0] = self.state.counts[SINCE]
+            account.memory[0, DOUBTFUL_CELL] = self.state.counts[[DOUBTFUL, DOUBTFUL_ONES, DOUBTFUL_RIGHT]]
+            account.sure[1] = self.state.labels[:, [SURE, SURE_ONES]]
+        return account.estimate()
 
-    def learn(self, x: Any, decision: Decision, feedback: int) -> None:
-        """Learn from the bit that came back for `decision` on `x`, now or much later, in any order."""
-        super().learn(x, decision, feedback)
+    def learn(self, x: Any, decision: Decision, feedback: int | None = None, *, truth: int | None = None) -> None:
+        """Learn from the bit that came back for a decision, from the right label if somebody verified it, or from both.
+
+        Parameters
+        ----------
+        x
+            The example that the decision was about.
+        decision
+            What `decide` returned, or the same three numbers from a log.
+        feedback
+            The bit, 0 or 1, or None.
+        truth
+            The right label, where it is known for certain. A bit and a truth together also say exactly how the bit
+            was made: a few hundred of them make the intervals of `estimate()` much narrower.
+        """
+        if truth is None:
+            super().learn(x, decision, feedback)  # type: ignore[arg-type]  # None is refused there
+        else:
+            self._learn_truth(x, decision, feedback, whole("truth", truth, 0, self.n_classes - 1))
         self.settle()
+
+    def _learn_truth(self, x: Any, decision: Decision, feedback: int | None, truth: int) -> None:
+        row, _ = self._admit(x)
+        with self.held():
+            if feedback is not None:
+                if feedback not in (0, 1):
+                    self._refuse_round(decision, feedback, BAD_FEEDBACK)
+                label, _, _ = decision
+                right = label == truth
+                cell = self.state.memory[self._epoch(), AUDITED_RIGHT if right else AUDITED_WRONG]
+                cell += (1.0, feedback, 1.0)
+            filter_truth(self.state, row, truth)
+
+    def _epoch(self) -> int:
+        return int(np.log2(self.state.counts[SINCE] / WINDOW + 1.0)) if self.half_life is None else 0
 
     def room(self) -> int:
         """How many rounds may be learnt before the next step of forgetting."""
         if self.half_life is None:
             return super().room()
-        since = self.state.tallies[LEARNT] - self.state.tallies[FORGOT]
+        since = self.state.counts[LEARNT] - self.state.counts[FORGOT]
         return int(self.half_life / 16) - int(since)
 
     def settle(self) -> None:
@@ -355,7 +312,8 @@ class Fliptron(Learner):
                 self._forget()
 
     def _forget(self) -> None:
-        self.state.tallies[FORGOT] = self.state.tallies[LEARNT]
+        counts, labels = self.state.counts, self.state.labels
+        counts[FORGOT] = counts[LEARNT]
         keep = 0.5 ** (1 / 16)
         covariance = self.state.covariance
         if self.full:
@@ -365,10 +323,8 @@ class Fliptron(Learner):
                 covariance[r] = np.linalg.inv(keep * np.linalg.inv(whole) + prior)
         else:
             covariance[:] = 1.0 / (keep / covariance + (1 - keep) / PRIOR)
-        tallies = self.state.tallies
-        for some, n in (
-            (slice(UNIFORM, BLIND_ONES + 1), tallies[UNIFORM] + tallies[BLIND]),
-            (slice(SURE, SURE_ONES + 1), tallies[SURE]),
-        ):
-            tallies[some] *= max(keep, min(1.0, 0.5 * WARM_UP / max(n, 1.0)))  # never below half of WARM_UP rounds
+        for kind, doubtful in ((DOUBTFUL, True), (SURE, False)):
+            fade(counts, labels, max(keep, min(1.0, _FEWEST / max(counts[kind], 1.0))), doubtful)
+        for speed, part in enumerate((keep, keep**4)):
+            self.state.memory[speed] = faded(self.state.memory[speed], part)
         self.state.fresh[0] = -1

@@ -1,0 +1,252 @@
+"""A round of Fliptron: what it believes, how it chooses, and how a bit moves it."""
+
+from __future__ import annotations
+
+from math import exp, log, sqrt
+from typing import NamedTuple
+
+import numpy as np
+
+from fliptron.arrays import SHORTEST, Array, Row
+from fliptron.kernels.compiling import STEP, compiled
+from fliptron.kernels.loop import (
+    ALL_ELIGIBLE,
+    Choice,
+    Scratch,
+    best_eligible,
+    choose_among,
+    chooses,
+    chooses_among,
+    count_eligible,
+    learns,
+    nth_eligible,
+)
+from fliptron.kernels.rows import index, size, value
+from fliptron.kernels.vectors import argmax, scores_of, square
+from fliptron.learners.belief import PRIOR, move, reset, variances
+from fliptron.learners.channel import (
+    DATA,
+    FOR_EVER,
+    JUMPS,
+    LEARNT,
+    MEMORY,
+    NO_ALARM,
+    RESTARTS,
+    SINCE,
+    count,
+    is_uniform,
+    rates_to_learn_by,
+    start_anew,
+    strength_of,
+    warming_up,
+)
+from fliptron.noise.tallies import band_of, count_one
+
+REACH = 2.0
+"""How many standard deviations above its mean a score may be imagined."""
+ALARMS = 32
+"""How many of the last alarms are kept."""
+EPOCHS, WINDOW = 64, 5000.0
+"""As in `Plateaus`."""
+
+_MACKAY = np.pi / 8  # E σ(s) ≈ σ(m/√(1 + πv/8)) for s ~ N(m, v)
+_NEGLIGIBLE = 1e-3  # a step of fewer standard deviations is not taken
+_LEAST_ODDS = 1e-150  # of all other labels together: their square is still a number
+_LEAST_SHARE = 2.0**-53
+_CERTAIN = 0.001, 0.998  # ρ0 and β of a label that was verified
+
+
+class FliptronState(NamedTuple):
+    """A Gaussian belief about the weights, w_r ~ N(W_r, Σ_r), and counts of bits."""
+
+    W: Array
+    scores: Scratch
+    covariance: Array  # K×d×d, of which the lower triangles count, or K×d: the diagonals only
+    counts: Array  # see `channel`
+    labels: Array
+    alarms: Array  # rounds, kind, strength
+    memory: Array  # what `Plateaus` counts, by epoch, and the edges of its bands
+    edges: Array
+    spreads: Scratch  # √(xᵀΣ_r x), for the x last looked at
+    work: Scratch  # 4×K
+    pulls: Scratch  # Σ_r x, if Σ is full
+    powers: Scratch  # x², value by value
+    seen: Scratch  # that x
+    places: Scratch
+    fresh: Scratch  # how many values it stores; −1: the belief has changed since
+
+
+@compiled(**STEP)
+def look(state: FliptronState, x: Row) -> None:
+    """Mean and standard deviation of every score, unless x is the one last looked at and nothing has changed."""
+    n = size(x)
+    if state.fresh[0] == n:
+        same = True
+        for j in range(n):
+            same &= state.seen[j] == value(x, j) and state.places[j] == index(x, j)
+        if same:
+            return
+    scores_of(state.W, x, state.scores)
+    variances(state.covariance, x, state.powers, state.pulls, state.spreads)
+    for r in range(state.W.shape[0]):
+        state.spreads[r] = sqrt(state.spreads[r])
+    for j in range(n):
+        state.seen[j], state.places[j] = value(x, j), index(x, j)
+    state.fresh[0] = n
+
+
+@compiled(**STEP)
+def share(scores: Array, spreads: Array, label: int, eligible: Array) -> float:
+    """The share of z in [0, REACH] for which the label's s_r + z·σ_r is highest: an interval, as these are lines."""
+    low, high = 0.0, REACH
+    for r in range(scores.shape[0]):
+        if eligible.shape[0] and not eligible[r]:
+            continue
+        above, steeper = scores[r] - scores[label], spreads[label] - spreads[r]
+        if steeper > 0.0:
+            low = max(low, above / steeper)
+        elif steeper < 0.0:
+            high = min(high, above / steeper)
+        elif above > 0.0 or (above == 0.0 and r < label):
+            high = 0.0
+    return max(high - low, 0.0) / REACH
+
+
+@chooses_among(FliptronState)
+def optimist_among(state: FliptronState, x: Row, gamma: float, u: float, eligible: Array) -> Choice:
+    """argmax_r s_r + z·σ_r with one z for all labels, uniform on [0, REACH]; with probability γ any label at all."""
+    look(state, x)
+    K = count_eligible(state.scores, eligible)
+    greedy = best_eligible(state.scores, eligible)
+    if warming_up(state.counts):
+        gamma = 1.0
+    label = nth_eligible(eligible, min(int(u / gamma * K), K - 1)) if u < gamma else greedy
+    if u >= gamma:
+        z, top = REACH * (u - gamma) / (1.0 - gamma), -np.inf
+        for r in range(state.scores.shape[0]):
+            imagined = state.scores[r] + z * state.spreads[r]
+            if imagined > top and not (eligible.shape[0] and not eligible[r]):
+                label, top = r, imagined
+    chance = max(share(state.scores, state.spreads, label, eligible), _LEAST_SHARE)  # lines may cross within rounding
+    return label, greedy, gamma / K + (1.0 - gamma) * chance
+
+
+@chooses(FliptronState)
+def optimist(state: FliptronState, x: Row, gamma: float, u: float) -> Choice:
+    """The same from all labels."""
+    return choose_among(state, x, gamma, u, ALL_ELIGIBLE)
+
+
+@compiled(**STEP)
+def restart(state: FliptronState) -> None:
+    """Forget the weights."""
+    state.W[:] = 0.0
+    state.covariance[:] = 0.0
+    for r in range(state.W.shape[0]):
+        for i in range(state.W.shape[1]):
+            reset(state.covariance, r, i)
+
+
+@compiled(**STEP)
+def alert(state: FliptronState, kind: float, label: int) -> None:
+    """Note an alarm, and count anew; where the data has changed, learn anew too."""
+    at = int(state.counts[RESTARTS] + state.counts[JUMPS]) % ALARMS
+    state.alarms[at, 0], state.alarms[at, 1] = state.counts[LEARNT], kind
+    state.alarms[at, 2] = strength_of(state.counts, state.labels, label)
+    start_anew(state.counts, state.labels, kind)
+    state.memory[:] = 0.0
+    if kind == DATA:
+        restart(state)
+
+
+@compiled(**STEP)
+def weigh(state: FliptronState, length: float) -> tuple[int, float, float, float]:
+    """Odds of all labels against the best; the best label, what the others add up to, their doubt, and the best's."""
+    s, odds = state.scores, state.work[0]
+    best, others, doubt = argmax(s, -1), _LEAST_ODDS, 0.0  # sums without the best, whose odds 1 would drown them
+    for r in range(s.shape[0]):
+        odds[r] = exp((s[r] - s[best]) / length)
+        if r != best:
+            others += odds[r]
+            doubt += (odds[r] * state.spreads[r] / length) ** 2
+    return best, others, doubt, (state.spreads[best] / length) ** 2
+
+
+@compiled(**STEP)
+def assimilate(
+    state: FliptronState,
+    x: Row,
+    length: float,
+    weighed: tuple[int, float, float, float],
+    label: int,
+    rho0: float,
+    beta: float,
+    feedback: int,
+) -> None:
+    """Bayes' rule for one bit, for one label's score at a time, matched by a Gaussian."""
+    best, others, doubt, top = weighed
+    K, s = state.scores.shape[0], state.scores
+    odds, chance, slope, bend = state.work
+    given = 0.0
+    for r in range(K):  # the chance of a bit 1, and its first two derivatives in s_ỹ or −s_r
+        v = (state.spreads[r] / length) ** 2
+        rest = others if r == best else 1.0 + others - odds[r]
+        around = doubt if r == best else max(top + doubt - odds[r] ** 2 * v, 0.0)
+        kappa = 1.0 / sqrt(1.0 + _MACKAY * (v + around / (rest * rest)))
+        scale = beta if r == label else beta * min(odds[label] / rest, 1.0)
+        lead = (s[r] - s[best]) / length - log(rest)
+        q = 1.0 / (1.0 + exp(-kappa * lead if r == label else kappa * lead))
+        chance[r] = rho0 + scale * q
+        slope[r] = scale * kappa * q * (1.0 - q)
+        bend[r] = slope[r] * kappa * (1.0 - 2.0 * q)
+        given += 0.0 if r == label else slope[r]
+    part = min(slope[label] / max(given, 1e-300), 1.0)  # all others take what the played one gives, and no more
+    for r in range(K):
+        v, weight = (state.spreads[r] / length) ** 2, 1.0 if r == label else part
+        likely, sign = (chance[r], 1.0) if feedback else (1.0 - chance[r], -1.0)
+        g = sign * weight * slope[r] / likely
+        if abs(g) * sqrt(v) < _NEGLIGIBLE:
+            continue
+        h = g * g - sign * weight * bend[r] / likely
+        h = min(max(h, -1.0 / v, (v - PRIOR) / (v * v)), 0.9 / v)  # v may grow on surprise, not above the prior
+        g = g if r == label else -g
+        move(state.W, state.covariance, r, x, state.pulls, g / length, h / (length * length))
+    state.fresh[0] = -1
+
+
+@learns(FliptronState)
+def filter_bit(state: FliptronState, x: Row, label: int, greedy: int, probability: float, feedback: int) -> None:
+    """Learn from a bit, and count it."""
+    length, K = sqrt(square(x)), state.scores.shape[0]
+    if length < SHORTEST:
+        return
+    look(state, x)
+    weighed = weigh(state, length)
+    best, others, doubt, top = weighed
+    rho0, beta = rates_to_learn_by(state.counts, state.labels, label)
+    # How likely each label is, all scores damped alike by the doubt in the best one's lead: 1/K when nothing is known.
+    kappa, mass = 1.0 / sqrt(1.0 + _MACKAY * (top + doubt / (others * others))), _LEAST_ODDS
+    for r in range(K):
+        mass += 0.0 if r == best else exp(kappa * (state.scores[r] - state.scores[best]) / length)
+    mine = exp(kappa * (state.scores[label] - state.scores[best]) / length) / (1.0 + mass)
+    assimilate(state, x, length, weighed, label, rho0, beta, feedback)
+    band, epoch = band_of(state.edges, -log(mass)), 0
+    if state.counts[MEMORY] == FOR_EVER:
+        epoch = int(np.log2(state.counts[SINCE] / WINDOW + 1.0))
+    else:
+        count_one(state.memory[1], band, K, label == best, label == greedy, probability, feedback)
+    count_one(state.memory[epoch], band, K, label == best, label == greedy, probability, feedback)
+    uniform = is_uniform(probability, K)
+    alarm = count(state.counts, state.labels, uniform, label, best, mine, 1.0 / (1.0 + mass), feedback)
+    if alarm != NO_ALARM:
+        alert(state, alarm, label)
+
+
+@compiled(**STEP)
+def filter_truth(state: FliptronState, x: Row, truth: int) -> None:
+    """Learn a label that was verified."""
+    length = sqrt(square(x))
+    if length < SHORTEST:
+        return
+    look(state, x)
+    assimilate(state, x, length, weigh(state, length), truth, _CERTAIN[0], _CERTAIN[1], 1)
