@@ -135,6 +135,22 @@ def test_only_eligible_labels_are_played_with_the_probability_stated(digits: Any
     assert tuple(learner.decide(x, eligible=[5])) == pytest.approx((5, 5, 1.0))
 
 
+def test_rounds_with_few_eligible_labels_teach_and_stay_out_of_the_account(digits: Any) -> None:
+    learner, random, right = Fliptron(n_classes=10, n_features=64, gamma=0.02, seed=1), np.random.default_rng(1), 0
+    for t in range(12_000):
+        row = random.integers(digits.n_rows)
+        x, y = digits.X[row], digits.y[row]
+        eligible = random.choice(10, size=4, replace=False) if t % 2 else None
+        decision = learner.decide(x, eligible)
+        bit = int((decision.label == y) ^ (random.random() < 0.1))
+        learner.learn(x, decision, bit, eligible=eligible)
+        right += t >= 10_000 and eligible is None and decision.label == y
+    assert right > 900
+    assert learner.estimate().details["rounds"] == 12_000
+    assert learner.estimate().rates == pytest.approx((0.1, 0.1), abs=0.06)
+    assert learner.state.fresh[1] == 0
+
+
 def test_before_it_knows_the_noise_it_says_so() -> None:
     estimate = Fliptron(n_classes=3, n_features=2).estimate()
     assert estimate.verdict == "not identified"

@@ -73,7 +73,9 @@ class FliptronState(NamedTuple):
     powers: Scratch  # x², value by value
     seen: Scratch  # that x
     places: Scratch
-    fresh: Scratch  # how many values it stores; −1: the belief has changed since
+    fresh: (
+        Scratch  # how many values it stores (−1: the belief has changed since); whether only some labels were eligible
+    )
 
 
 @compiled(**STEP)
@@ -230,13 +232,14 @@ def filter_bit(state: FliptronState, x: Row, label: int, greedy: int, probabilit
         mass += 0.0 if r == best else exp(kappa * (state.scores[r] - state.scores[best]) / length)
     mine = exp(kappa * (state.scores[label] - state.scores[best]) / length) / (1.0 + mass)
     assimilate(state, x, length, weighed, label, rho0, beta, feedback)
-    band, epoch = band_of(state.edges, -log(mass)), 0
+    band, epoch, every = band_of(state.edges, -log(mass)), 0, state.fresh[1] == 0
     if state.counts[MEMORY] == FOR_EVER:
         epoch = int(np.log2(state.counts[SINCE] / WINDOW + 1.0))
-    else:
+    elif every:
         count_one(state.memory[1], band, K, label == best, label == greedy, probability, feedback)
-    count_one(state.memory[epoch], band, K, label == best, label == greedy, probability, feedback)
-    uniform = is_uniform(probability, K)
+    if every:  # a random label is right once in K only where all may be played
+        count_one(state.memory[epoch], band, K, label == best, label == greedy, probability, feedback)
+    uniform = every and is_uniform(probability, K)
     alarm = count(state.counts, state.labels, uniform, label, best, mine, 1.0 / (1.0 + mass), feedback)
     if alarm != NO_ALARM:
         alert(state, alarm, label)

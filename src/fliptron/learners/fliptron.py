@@ -204,7 +204,7 @@ class Fliptron(Learner):
             powers=np.zeros(d),
             seen=np.zeros(d),
             places=np.zeros(d, dtype=np.int64),
-            fresh=np.full(1, -1),
+            fresh=np.array([-1, 0]),
         )
 
     def _bounds(self) -> dict[str, tuple[float, float]]:
@@ -260,7 +260,15 @@ class Fliptron(Learner):
             account.sure[1] = self.state.labels[:, [SURE, SURE_ONES]]
         return account.estimate()
 
-    def learn(self, x: Any, decision: Decision, feedback: int | None = None, *, truth: int | None = None) -> None:
+    def learn(
+        self,
+        x: Any,
+        decision: Decision,
+        feedback: int | None = None,
+        *,
+        truth: int | None = None,
+        eligible: Any = None,
+    ) -> None:
         """Learn from the bit that came back for a decision, from the right label if somebody verified it, or from both.
 
         Parameters
@@ -274,9 +282,20 @@ class Fliptron(Learner):
         truth
             The right label, where it is known for certain. A bit and a truth together also say exactly how the bit
             was made: a few hundred of them make the intervals of `estimate()` much narrower.
+        eligible
+            The labels that could be played, if not all. The right one may have been missing, so the round says nothing
+            about what a random label earns.
         """
-        if truth is None:
+        if truth is None and eligible is None:
             super().learn(x, decision, feedback)  # type: ignore[arg-type]  # None is refused there
+        elif truth is None:
+            self._mask(eligible)
+            with self.held():
+                self.state.fresh[1] = 1
+                try:
+                    super().learn(x, decision, feedback)  # type: ignore[arg-type]
+                finally:
+                    self.state.fresh[1] = 0
         else:
             self._learn_truth(x, decision, feedback, whole("truth", truth, 0, self.n_classes - 1))
         self.settle()
