@@ -97,6 +97,19 @@ def test_every_method_at_once(name: Any, small: Any, tmp_path: Path) -> None:
     assert np.isfinite(learner.weights).all()
 
 
+@pytest.mark.parametrize("name", ["RCINE", "Fliptron-drift"])
+def test_the_loop_begins_where_another_thread_has_not_settled(name: Any, small: Any) -> None:
+    """A bit learnt, and the loop takes over before the thread that learnt it comes to settle."""
+    learner, x = LEARNERS[name](n_classes=K, n_features=D, seed=1), examples(1)[0]
+    while learner.room() > 1:
+        Learner.learn(learner, x, learner.decide(x), 1)
+    for _ in range(3):
+        Learner.learn(learner, x, learner.decide(x), 1)
+    before = learner.rounds
+    simulate(learner, small, rates=(0.2, 0.2), rounds=400)
+    assert learner.rounds == before + 400
+
+
 @pytest.mark.parametrize("name", ["AveragedRCNBF", "RCNBF", "Fliptron", "RidgeRegression"])
 def test_no_row_of_scores_is_wrong(name: Any) -> None:
     learner, X = LEARNERS[name](n_classes=K, n_features=D, seed=1), examples(4000)

@@ -104,7 +104,10 @@ def simulate(
     stop = 0
     while stop < rounds:
         with nullcontext() if ours is None else ours.held():
-            room = sys.maxsize if ours is None else ours.room()
+            room = sys.maxsize
+            if ours is not None:
+                ours.settle()  # another thread may have learnt since
+                room = ours.room()
             start, stop = stop, min(stop + block, rounds, stop + room)
             row = stream.rows(start, stop)
             played = _room_for(row, with_margins=log and hasattr(learner, "scores"))
