@@ -31,13 +31,10 @@ class TestAudit:
         assert one.rates == other.rates
 
     def test_replay_learns_what_play_learnt(self, digits: Any) -> None:
-        from fliptron.kernels.loop import replay
-
         first, second = (RidgeRegression(n_classes=10, n_features=64, gamma=0.1) for _ in range(2))
         log = simulate(first, digits, rates=(0.2, 0.4), rounds=3000, log=True).log
-        best, margin = np.empty(3000, dtype=np.int64), np.empty(3000)
-        columns = (log.label, log.greedy, log.probability, log.bit.astype(np.int64))
-        replay(second.state, digits.X[log.row], *columns, best, margin)
+        best, margin = second.replay(digits.X[log.row], log)
+        assert second.rounds == 3000
         np.testing.assert_array_equal(first.weights, second.weights)
         np.testing.assert_array_equal(best, log.greedy)
         np.testing.assert_array_equal(margin, log.margin)

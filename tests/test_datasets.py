@@ -92,10 +92,28 @@ class TestOwnFiles:
     def test_csv_with_names_and_words(self, tmp_path: Path) -> None:
         path = tmp_path / "pets.csv"
         path.write_text("length,weight,kind\n3,4,cat\n0,2,dog\n\n6,8,cat\n")
-        data = load(path)
+        data = load(path, encode=False)
         assert data.classes == ("cat", "dog")
         np.testing.assert_array_equal(data.y, [0, 1, 0])
         np.testing.assert_allclose(data.X, [[0.6, 0.8], [0, 1], [0.6, 0.8]])
+
+    def test_a_table_as_people_have_it(self, tmp_path: Path) -> None:
+        path = tmp_path / "visitors.csv"
+        path.write_text("segment,age,city,member\nold,61,Rome,true\nyoung,NA,Oslo,false\nyoung,19,,true\n")
+        data = load(path, label="segment")
+        assert data.classes == ("old", "young")
+        assert data.encoder.schema.kinds == {"age": "number", "city": "category", "member": "category"}
+        np.testing.assert_array_equal(data.y, [0, 1, 1])
+        with pytest.raises(InputError, match=r"no column is called 'kind'; there are segment, age, city, member"):
+            load(path, label="kind")
+
+    def test_numbers_only_without_encoding(self, tmp_path: Path) -> None:
+        (tmp_path / "a.csv").write_text("1,2,0\n1,x,1\n")
+        with pytest.raises(InputError, match="line 2 holds 'x'"):
+            load(tmp_path / "a.csv", encode=False)
+        (tmp_path / "a.csv").write_text("1,2,0\n1,nan,1\n")
+        with pytest.raises(InputError, match="X holds nan at row 1, column 1"):
+            load(tmp_path / "a.csv", encode=False)
 
     def test_csv_without_names_and_numbered_labels(self, tmp_path: Path) -> None:
         path = tmp_path / "rows.csv"
@@ -130,7 +148,7 @@ class TestOwnFiles:
         np.savez(
             tmp_path / "sparse.npz", data=matrix.data, indices=matrix.indices, indptr=matrix.indptr, shape=X.shape, y=y
         )
-        dense, sparse = load(tmp_path / "dense.npz"), load(tmp_path / "sparse.npz")
+        dense, sparse = load(tmp_path / "dense.npz", encode=False), load(tmp_path / "sparse.npz")
         assert isinstance(sparse.X, Csr)
         np.testing.assert_array_equal(dense.X, [[1, 0], [0, 1], [0, 0]])
         assert sparse.row(1).toarray().tolist() == [[0, 1]]
@@ -149,13 +167,16 @@ class TestOwnFiles:
             ("a.csv", "", "the file is empty"),
             ("a.csv", "a,b,label\n", "the file is empty"),
             ("a.csv", "1,2,0\n1,2,3,1\n", "line 2 has 4 values; 3 are expected"),
-            ("a.csv", "1,2,0\n1,x,1\n", "line 2 holds 'x'"),
-            ("a.csv", "1,2,0\n1,nan,1\n", "X holds nan at row 1, column 1"),
-            ("a.csv", "1,2,0\n1,inf,1\n", "X holds inf at row 1, column 1"),
+            ("a.csv", "1,2,0\n1,x,1\n", "column 'x1' holds 'x' in row 1 among numbers"),
+            ("a.csv", "a,b,label\n1,2,0\n1,x,1\n1,3,1\n", "column 'b' holds 'x' in row 1 among numbers"),
+            ("a.csv", "a,a,label\n1,2,0\n1,x,1\n", "two columns are called 'a'"),
+            ("a.csv", "a,b,label\n,,0\n,,1\n", "no column holds a value"),
+            ("a.csv", "age,clicked,propensity\n1,0,0.5\n2,1,0.5\n", "this is a log of rounds"),
+            ("a.csv", "1,2,0\n1,inf,1\n", "column 'x1' holds 'inf' in row 1 among numbers"),
             ("a.csv", "1,2,0\n1,3,0\n", "has 1 class; at least 2"),
             ("a.csv", "5\n6\n", "line 1 has 1 values; at least 2"),
             ("a.csv", "1,2,0\n3,4,\n", "line 2 has no label"),
-            ("a.csv", "1,1e999,0\n3,4,1\n", "X holds inf at row 0, column 1; finite values are expected"),
+            ("a.csv", "1,1e999,0\n3,4,1\n", "column 'x1' holds '1e999' in row 0"),
             ("a.libsvm", "nan 1:1\n2 1:1\n", "y holds nan"),
             ("a.libsvm", "", "the file is empty"),
             ("a.libsvm", "one two three\n", "cannot be read"),

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -68,10 +71,18 @@ def test_every_page_is_in_the_navigation() -> None:
     assert {path for path in DOCS.rglob("*.md") if "_build" not in path.parts} - listed == quoted
 
 
-@pytest.mark.parametrize("page", ["index.md", "reference/checking.md"])
-def test_the_programs_of_a_page_run(page: Any) -> None:
-    for program in re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.S):
-        exec(program, {})
+@pytest.mark.parametrize("page", ["index.md", "clicks.md", "reference/checking.md"])
+def test_the_programs_of_a_page_run(page: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
+    text = (DOCS / page).read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    for kind, program in re.findall(r"```(python|console)\n(.*?)```", text, re.S):
+        if kind == "python":
+            exec(program, names)
+            continue
+        for line in re.findall(r"^\$ (.*)$", program, re.M):
+            subprocess.run(line, shell=True, check=True, capture_output=True)
 
 
 def test_the_plan_of_the_docs_is_a_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,7 +94,7 @@ def test_the_plan_of_the_docs_is_a_plan(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_every_parameter_of_a_public_function_or_class_is_explained() -> None:
-    told_by_its_fields = {"Alarm", "Dataset", "Decision", "Estimate", "Rates", "Rounds", "Trace"}
+    told_by_its_fields = {"Alarm", "Choice", "Dataset", "Schema", "Decision", "Estimate", "Rates", "Rounds", "Trace"}
     not_built_by_users = {"InputError", "Learner", "Learns"}
     for name in sorted({*fliptron.__all__} - told_by_its_fields - not_built_by_users):
         thing = getattr(fliptron, name)

@@ -50,24 +50,35 @@ def test_examples_are_read_in_order(tmp_path: Path) -> None:
     assert log.margin is None
 
 
+HEAD = "label,greedy,probability,bit,margin\n"
+
+
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("a.csv", "label,greedy,probability,bit,margin\n", "holds no rounds"),
-        ("a.csv", "", "no column|cannot be read|holds no rounds"),
-        ("a.csv", "label,greedy,bit,margin\n1,1,1,0.5\n", "no column 'probability'"),
-        ("a.csv", "label,greedy,probability,bit\n1,1,1,1\n", "neither a column 'margin' nor"),
+        ("a.csv", "label,probability,bit,margin\n", "holds no rounds|label"),
+        ("a.csv", "", "cannot be read|no column"),
+        ("a.csv", "probability,bit,age\n0.5,1,30\n", "no column of the log is called label, action"),
+        ("a.csv", "label,probability,age\n1,0.5,30\n", "what came back, right or wrong"),
+        ("a.csv", "label,probability,bit\n1,1,1\n2,1,1\n", "neither a margin nor any column of features"),
+        ("a.csv", HEAD + "a,a,0.5,1,0.1\nb,,0.5,1,0.1\n", "column 'greedy' holds nothing in row 1; one of 'a', 'b'"),
+        ("a.csv", HEAD + "a,cat,0.5,1,0.1\nb,a,0.5,1,0.1\n", "column 'greedy' holds 'cat' in row 0"),
+        ("a.csv", HEAD + "a,a,1.5,1,0.1\nb,b,0.5,1,0.1\n", "column 'probability' holds 1.5 in row 0; a probability"),
         (
             "a.csv",
-            "label,greedy,probability,bit,margin\n1,1,0.5,1,0.1\n1,,0.5,1,0.1\n",
-            "column 'greedy' has empty cells",
+            HEAD + "a,a,0.5,1,0.1\nb,b,0,1,0.1\n",
+            "column 'probability' holds 0.0 in row 1; a probability above",
         ),
-        ("a.csv", "label,greedy,probability,bit,margin\n1,cat,0.5,1,0.1\n", "not a number"),
-        ("a.csv", "label,greedy,probability,bit,margin\n1,1,1.5,1,0.1\n", "probability is 1.5 in round 0"),
-        ("a.csv", "label,greedy,probability,bit,margin\n1,1,0.5,3,0.1\n", "bit is 3 in round 0"),
-        ("a.csv", "label,greedy,probability,bit,margin\n-1,1,0.5,1,0.1\n", "label is -1 in round 0"),
-        ("a.parquet", "no parquet", "cannot be read as parquet"),
-        ("a.txt", "", "ends in '.txt'; .csv or .parquet"),
+        ("a.csv", HEAD + "a,a,0.5,3,0.1\nb,b,0.5,1,0.1\n", "column 'bit' holds 3.0 in row 0; 0 or 1"),
+        ("a.csv", HEAD + "a,a,0.5,,0.1\nb,b,0.5,1,0.1\n", "column 'bit' holds nothing in row 0"),
+        ("a.csv", HEAD + "a,a,0.5,1,0.1\na,a,0.5,1,0.1\n", "holds 1 label; two or more"),
+        ("a.csv", HEAD + "a,a,0.5,1,0.1\nb,b,0.5,1\n", "cannot be read|holds nothing in row 1"),
+        ("a.csv", "label,label,bit\n1,1,1\n", "has two columns 'label'"),
+        ("a.csv", "label,bit,age\n1,1,3\n2,0,x\n1,0,4\n", "column 'age' holds 'x' in row 1 among numbers"),
+        ("a.parquet", "no parquet", "cannot be read"),
+        ("a.jsonl", "{", "cannot be read"),
+        ("a.csv.gz", "not zipped", "cannot be read"),
+        ("a.txt", "", "ends in '.txt'; one of .csv"),
     ],
 )
 def test_bad_logs_are_refused_with_exit_code_2(tmp_path: Path, name: Any, content: Any, words: Any) -> None:
@@ -104,7 +115,7 @@ class TestEstimate:
         assert low <= np.mean(log.label == digits.y[log.row]) <= high
 
     def test_a_log_that_tells_nothing_gets_a_verdict(self, tmp_path: Path) -> None:
-        rows = ["1,1,1.0,1,0.5"] * 50
+        rows = ["1,1,1.0,1,0.5", "0,0,1.0,1,0.5"] * 25
         (tmp_path / "log.csv").write_text("label,greedy,probability,bit,margin\n" + "\n".join(rows))
         result = CliRunner().invoke(main, ["estimate", str(tmp_path / "log.csv"), "--out", str(tmp_path)])
         assert result.exit_code == 0

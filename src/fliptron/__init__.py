@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from fliptron.checks import check_learner as check_learner
     from fliptron.datasets.dataset import Dataset as Dataset
     from fliptron.datasets.registry import load as load
+    from fliptron.encoding.encoder import Encoder as Encoder
+    from fliptron.encoding.schema import Schema as Schema
+    from fliptron.evaluation import evaluate as evaluate
     from fliptron.exploration import Exploration as Exploration
     from fliptron.learners.anytime import AnytimeRCNBF as AnytimeRCNBF
     from fliptron.learners.banditron import RCNBF as RCNBF
@@ -39,11 +42,15 @@ if TYPE_CHECKING:
     from fliptron.learners.second_order import SOBA as SOBA
     from fliptron.learners.separable import KernelSeparable as KernelSeparable
     from fliptron.learners.separable import Separable as Separable
+    from fliptron.learning import learn_log as learn_log
+    from fliptron.logs.log import Log as Log
     from fliptron.logs.tables import read_log as read_log
     from fliptron.logs.tables import write_log as write_log
     from fliptron.noise.estimate import Estimate as Estimate
     from fliptron.noise.plateaus import Plateaus as Plateaus
     from fliptron.noise.published import NREst as NREst
+    from fliptron.policy import Choice as Choice
+    from fliptron.policy import Policy as Policy
     from fliptron.refusals import InputError as InputError
     from fliptron.rounds import Decision as Decision
     from fliptron.rounds import Learns as Learns
@@ -61,6 +68,9 @@ _HOMES = {
     "checks": ("check_learner",),
     "datasets.dataset": ("Dataset",),
     "datasets.registry": ("load",),
+    "encoding.encoder": ("Encoder",),
+    "encoding.schema": ("Schema",),
+    "evaluation": ("evaluate",),
     "exploration": ("Exploration",),
     "learners.anytime": ("AnytimeRCNBF",),
     "learners.banditron": ("RCNBF", "AveragedRCNBF", "Banditron"),
@@ -77,10 +87,13 @@ _HOMES = {
     "learners.regression": ("Confidit", "LeastMeanSquares", "RidgeRegression"),
     "learners.second_order": ("SOBA",),
     "learners.separable": ("KernelSeparable", "Separable"),
+    "learning": ("learn_log",),
+    "logs.log": ("Log",),
     "logs.tables": ("read_log", "write_log"),
     "noise.estimate": ("Estimate",),
     "noise.plateaus": ("Plateaus",),
     "noise.published": ("NREst",),
+    "policy": ("Choice", "Policy"),
     "refusals": ("InputError",),
     "rounds": ("Decision", "Learns", "Rates", "Rounds", "Trace"),
     "simulation": ("simulate",),

@@ -68,6 +68,8 @@ def as_float(dtype: Any) -> np.dtype[Any]:
 
 def as_row(x: Any, n_features: int, dtype: Any = np.float64) -> Row:
     """One example as the kernels read it."""
+    if isinstance(x, SparseRow):
+        return _as_sparse_row(x, n_features, dtype)
     sparse = _is_scipy(x)
     given = x if sparse else _as_floats(x, "x", dtype)
     shape = given.shape[1:] if sparse and given.ndim == 2 and given.shape[0] == 1 else given.shape
@@ -77,6 +79,18 @@ def as_row(x: Any, n_features: int, dtype: Any = np.float64) -> Row:
     matrix = as_csr(given, dtype) if sparse else given[None]
     _check_lengths(lengths(matrix), dtype, "x", matrix)
     return SparseRow(matrix.indices, matrix.data) if isinstance(matrix, Csr) else np.asarray(matrix[0])
+
+
+def _as_sparse_row(x: SparseRow, n_features: int, dtype: Any) -> SparseRow:
+    indices, values = np.asarray(x.indices), _as_floats(x.values, "x", dtype)
+    if indices.dtype.kind not in "iu" or indices.ndim != 1 or indices.shape != values.shape:
+        raise InputError("the sparse row is not well formed (one whole number is expected for every value)")
+    if indices.size and not (indices[0] >= 0 and indices[-1] < n_features and (np.diff(indices) > 0).all()):
+        raise InputError(f"the sparse row is not well formed (indices must rise, from 0 to {n_features - 1} at most)")
+    row = SparseRow(np.require(indices, np.int32, ["C", "A"]), values)
+    found = np.array([np.linalg.norm(values)])
+    _check_lengths(found, dtype, "x", Csr(np.array([0, values.size]), row.indices, values, n_features))
+    return row
 
 
 def as_matrix(X: Any, n_features: int | None = None, dtype: Any = np.float64, *, bounded: bool = True) -> Array | Csr:

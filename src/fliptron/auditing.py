@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 
-from fliptron.arrays import to_unit_norm
-from fliptron.kernels.loop import replay
+from fliptron.arrays import Array, to_unit_norm
+from fliptron.encoding.encoder import Encoder
 from fliptron.learners.base import Learner
 from fliptron.learners.regression import LeastMeanSquares, RidgeRegression
+from fliptron.logs.log import Batch, Log
 from fliptron.noise.estimate import Estimate
 from fliptron.noise.plateaus import Plateaus
 from fliptron.refusals import InputError, whole
 from fliptron.rounds import Rounds
 
+Progress = Callable[[int], object]
+"""Called after each batch with the rounds read so far."""
 _SECOND_ORDER = 256  # features up to which the reference learner is a ridge regression
 
 
 def audit(
-    rounds: Rounds,
+    rounds: Rounds | Log,
     *,
     n_classes: int | None = None,
     window: int = 5000,
     half_life: float | None = None,
+    progress: Progress | None = None,
 ) -> Estimate:
     """Estimate the flip rates and the true accuracy from stored rounds, in the order they were played.
 
@@ -35,13 +40,15 @@ def audit(
     Parameters
     ----------
     rounds
-        Such as `read_log` returns, or `trace.log` of a simulation.
+        A `Log`, which is read in batches; or a table, such as `trace.log` of a simulation.
     n_classes
-        K; labels run from 0 to K − 1. The largest label seen plus one unless given.
+        K; labels run from 0 to K − 1. The largest label seen plus one unless given. A `Log` knows its labels.
     window
         Rounds over which margins are ranked, at least 100.
     half_life
         Rounds, at least `window`, after which a bit counts half, for noise that drifts. None: nothing is forgotten.
+    progress
+        Called after each batch of a `Log`.
 
     Examples
     --------
@@ -52,6 +59,17 @@ def audit(
     >>> estimate.verdict, round(estimate.rates.rho1, 1)
     ('identified', 0.4)
     """
+    if isinstance(rounds, Log):
+        reference = Reference(rounds)
+        plateaus = Plateaus(n_classes=len(rounds.labels), window=window, half_life=half_life)
+        done = 0
+        for batch in rounds.batches():
+            plateaus.observe(reference.read(batch)[0])
+            done += len(batch.rounds)
+            if progress is not None:
+                progress(done)
+        found = plateaus.estimate()
+        return found if rounds.has_probabilities else _without_probabilities(found)
     table = with_margins(rounds, n_classes)
     plateaus = Plateaus(n_classes=_classes(table, n_classes), window=window, half_life=half_life)
     cuts = np.linspace(0, len(table), max(round(len(table) / plateaus.window), 1) + 1).astype(int)
@@ -69,12 +87,50 @@ def with_margins(rounds: Rounds, n_classes: int | None = None) -> Rounds:
         return table
     if table.X is None:
         raise InputError("the log has neither margins nor examples; one of them is expected")
-    shape = {"n_classes": _classes(table, n_classes), "n_features": table.X.shape[1]}
-    learner: Learner = (RidgeRegression if table.X.shape[1] <= _SECOND_ORDER else LeastMeanSquares)(**shape)
-    best, margin = np.empty(len(table), dtype=np.int64), np.empty(len(table))
-    bit = table.bit.astype(np.int64)
-    replay(learner.state, to_unit_norm(table.X), table.label, table.greedy, table.probability, bit, best, margin)
+    learner = _reference(_classes(table, n_classes), table.X.shape[1])
+    best, margin = learner.replay(to_unit_norm(table.X), table)
     return replace(table, margin=margin, best=best, X=None)
+
+
+class Reference:
+    """A learner that reads a log along: what it holds best before each bit, and what it expects of every label."""
+
+    def __init__(self, log: Log) -> None:
+        if log.schema is None and "margin" not in log.roles:
+            raise InputError(f"{log.name} has neither a margin nor any column of features; one of them is expected")
+        self._known = log.has_probabilities
+        self._encoder = None if log.schema is None else Encoder(log.schema)
+        self._learner = None if self._encoder is None else _reference(len(log.labels), self._encoder.n_features)
+
+    def read(self, batch: Batch, *, scores: bool = False) -> tuple[Rounds, Array | None]:
+        """The rounds with margins and greedy labels; and, where wanted, the bits expected of every label."""
+        rounds, expected = batch.rounds, None
+        if not self._known:
+            rounds = replace(rounds, probability=np.ones(len(rounds)), greedy=rounds.label)
+        if self._learner is not None and (scores or rounds.margin is None or rounds.greedy[0] < 0):
+            X = self._encoder.encode_all(batch.records)  # type: ignore[union-attr]
+            expected = np.empty((len(rounds), self._learner.n_classes)) if scores else None
+            best, margin = self._learner.replay(X, rounds, scores=expected)
+            greedy = np.where(rounds.greedy < 0, best, rounds.greedy)
+            rounds = replace(rounds, greedy=greedy)
+            if rounds.margin is None:
+                rounds = replace(rounds, margin=margin, best=best)
+        if rounds.greedy[0] < 0:
+            raise InputError("the log has margins but no greedy labels that they belong to, and no features")
+        return rounds, expected
+
+
+def _reference(n_classes: int, n_features: int) -> Learner:
+    kind = RidgeRegression if n_features <= _SECOND_ORDER else LeastMeanSquares
+    return kind(n_classes=n_classes, n_features=n_features)
+
+
+def _without_probabilities(found: Estimate) -> Estimate:
+    reason = (
+        "the log does not say with which probability each label was played, so nobody can know what a random label "
+        "earns, and with it ρ0; what is left are the bounds given here"
+    )
+    return replace(found, verdict="not identified", reason=reason, accuracy=None, greedy_accuracy=None)
 
 
 def _classes(rounds: Rounds, n_classes: int | None) -> int:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -53,9 +55,9 @@ def simulate(
     Parameters
     ----------
     learner
-        One of ours, or any object with `decide` and `learn`; `Learns` says what else is used.
+        One of ours, a `Policy`, or any object with `decide` and `learn`; `Learns` says what else is used.
     dataset
-        From `load`, or ``Dataset.of(X, y)``.
+        From `load`, ``Dataset.of(X, y)`` or ``Dataset.of_records(records, y)``.
     rates
         (ρ0, ρ1) of the channel, each ≥ 0 with a sum below 1.
     rounds
@@ -85,6 +87,9 @@ def simulate(
     """
     if not isinstance(dataset, Dataset):
         raise InputError(f"the data is a {type(dataset).__name__}; a Dataset is expected: see load and Dataset.of")
+    encoder = copy.deepcopy(dataset.encoder)
+    if hasattr(learner, "opened"):  # a policy
+        learner, encoder = learner.opened(encoder and encoder.schema, dataset.classes, dataset.name)
     rounds = whole("rounds", dataset.n_rows if rounds is None else rounds, 1, 10**15)
     longest = whole("block", block, 1)
     block = longest if progress is None else min(longest, 256)
@@ -110,13 +115,14 @@ def simulate(
                 room = ours.room()
             start, stop = stop, min(stop + block, rounds, stop + room)
             row = stream.rows(start, stop)
-            played = _room_for(row, with_margins=log and hasattr(learner, "scores"))
-            play_block(learner, dataset, channel, start, played)
+            shown, at_rows = (dataset, row) if encoder is None else (dataset.encoded(row, encoder), np.arange(row.size))
+            played = _room_for(at_rows, with_margins=log and hasattr(learner, "scores"))
+            play_block(learner, shown, channel, start, played)
             if ours is not None:
                 ours.settle()
         at = tally(dataset.y, row, played.label, played.greedy, played.bit, start, checkpoints, at, total, counts)
         if log:
-            kept.append(played)
+            kept.append(replace(played, row=row))
         if progress is not None:
             progress(stop, int(total[0]))
             pace = (time.perf_counter() - began) / stop

@@ -3,38 +3,43 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import click
 
 from fliptron.auditing import audit
 from fliptron.cli.group import Whole, command, writable
+from fliptron.cli.reading import log_options, open_log, reading
 from fliptron.cli.show import estimated, show_estimate
-from fliptron.logs.tables import read_log
 from fliptron.output import make_folder, write_whole
 from fliptron.report.figures import draw, margin_curve
 
 
 @command(name="estimate")
 @click.argument("log", metavar="LOG")
-@click.option("--classes", type=Whole(), help="K, how many labels there are. Default: the largest seen plus one.")
+@log_options
 @click.option("--window", type=Whole(), default=5000, show_default=True, help="Rounds over which margins are ranked.")
 @click.option("--half-life", type=float, help="Rounds after which a bit counts half, if the noise drifts.")
 @click.option("--out", default="fliptron-out", show_default=True, help="Folder for the picture.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def estimate(*, log: str, classes: int | None, window: int, half_life: float | None, out: str, as_json: bool) -> None:
+def estimate(*, log: str, window: int, half_life: float | None, out: str, as_json: bool, **columns: Any) -> None:
     """How noisy are the bits of a log, and how accurate is the policy behind them?
 
-    LOG is a .csv or .parquet file, one row per round in the order they were played, with columns label, greedy (the
-    label thought best), probability (of the label played) and bit, and either margin (the lead of the greedy label's
-    score) or the examples as x0, x1, … `fliptron run --log` writes such files.
+    LOG is a .csv, .tsv, .parquet or .jsonl file (also .gz), a folder or a quoted pattern of such files, or - for
+    standard input: one row per round in the order they were played. Columns are guessed from their names; the guess is
+    shown, and the options below correct it.
 
     \b
-    Example:
+    Examples:
+      fliptron estimate clicks.csv
+      fliptron estimate "days/*.parquet" --label shown --bit clicked --probability propensity
       fliptron run --learner LeastMeanSquares --gamma 0.05 --seeds 1 --log
       fliptron estimate fliptron-out/logs/LeastMeanSquares-0.parquet
     """
     folder = writable(out)
-    found = audit(read_log(log), n_classes=classes, window=window, half_life=half_life)
+    opened = open_log(log, columns, quiet=as_json)
+    with reading(opened.n_rounds, "reading") as progress:
+        found = audit(opened, window=window, half_life=half_life, progress=progress)
     svg, png, _ = draw(lambda: margin_curve(found))
     write_whole(make_folder(folder) / "noise.svg", svg)
     write_whole(folder / "noise.png", png)

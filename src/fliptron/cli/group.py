@@ -14,7 +14,11 @@ from fliptron.refusals import InputError
 INTERRUPTED = 130
 COMMANDS = {  # by module, in the order of a first acquaintance
     "run": "Compare learners on one data set and one noise setting.",
+    "demo": "Write the click log of a made-up shop, to try the next commands on.",
     "estimate": "How noisy are the bits of a log, and how accurate is the policy behind them?",
+    "learn": "Learn a policy from a log: rounds that another policy played, with bits that may be flipped.",
+    "decide": "Choose a label for every record on standard input, with a policy that was learnt.",
+    "evaluate": "How often would other policies have been right on the rounds of a log?",
     "data": "List the data sets: shape, classes, source, and whether they are here.",
     "advise": "How much should RCNBF explore? What Theorem 1 says.",
     "reproduce": "Run the paper's experiments, and more, and write the report.",

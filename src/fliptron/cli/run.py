@@ -29,7 +29,13 @@ from fliptron.stream import Order
     "--dataset",
     default="digits",
     show_default=True,
-    help="A name from `fliptron data`, or a .csv, .npz or libsvm file.",
+    help="A name from `fliptron data`, or a table (.csv, .parquet, .jsonl), .npz or libsvm file.",
+)
+@click.option("--label", metavar="COLUMN", help="The column of right labels. Default: one called so, or the last.")
+@click.option(
+    "--encode/--no-encode",
+    default=None,
+    help="Centre and scale numbers, take words and gaps, add a constant. Default: for your own tables.",
 )
 @click.option(
     "--learner",
@@ -78,6 +84,8 @@ from fliptron.stream import Order
 def run(
     *,
     dataset: str,
+    label: str | None,
+    encode: bool | None,
     learners: tuple[str, ...],
     rates: tuple[float, float],
     rounds: int,
@@ -103,7 +111,7 @@ def run(
       fliptron run
       fliptron run --dataset iris --rates 0.4 0.4 --rounds 1e6
       fliptron run --learner RCNBF --learner RidgeRegression --gamma 0.1
-      fliptron run --dataset clicks.csv --order shuffle --json
+      fliptron run --dataset customers.csv --label segment --order shuffle --json
     """
     folder, names = writable(out), list(dict.fromkeys(learners)) or DEFAULT
     if whole("seeds", seeds, 0, 10**6) == 0:
@@ -122,6 +130,8 @@ def run(
         raw=raw,
         dtype=dtype,
         rows=rows,
+        encode=encode,
+        label=label,
     )
     loaded, _ = data(specs[0])
     for spec in specs[::seeds]:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fliptron.arrays import Array, Csr, Matrix, Scaled, as_labels, count_rows, gate
+from fliptron.arrays import Array, Csr, Matrix, Scaled, aligned, as_csr, as_labels, count_rows, gate
 from fliptron.refusals import InputError
+
+if TYPE_CHECKING:
+    from fliptron.encoding.encoder import Encoder
+    from fliptron.encoding.schema import Schema
 
 _MEASURED = 50  # different numbers as labels, of fewer than five rows each: a quantity rather than classes
 
@@ -42,6 +46,8 @@ class Dataset:
     """Where it comes from."""
     longest: float
     """The length ‖x‖ of the longest row."""
+    encoder: Encoder | None
+    """What makes x from a row, where the rows are records; then X holds them before they are centred and scaled."""
 
     @classmethod
     def of(
@@ -85,14 +91,61 @@ class Dataset:
             raise InputError(f"{name} has {len(classes)} class; at least 2 are expected")
         inner = matrix.rows if isinstance(matrix, Scaled) else matrix
         width = inner.width if isinstance(inner, Csr) else int(inner.shape[1])
-        made, labels = object.__new__(cls), as_labels(y, n_rows, len(classes))
-        for field, value in zip(cls.__slots__, (name, matrix, labels, width, classes, source, longest), strict=True):
-            object.__setattr__(made, field, value)
-        return made
+        labels = as_labels(y, n_rows, len(classes))
+        return _made(name, matrix, labels, width, classes, source, longest, None)
+
+    @classmethod
+    def of_records(
+        cls, records: Any, y: Any, *, name: str = "data", schema: Schema | None = None, source: str = "given"
+    ) -> Dataset:
+        """Build a data set from records, which are encoded as they are played; see `Encoder`.
+
+        Parameters
+        ----------
+        records
+            Dicts, a data frame, a dict of columns, or a matrix of numbers.
+        y
+            One label per record, numbers or words.
+        name
+            What to call it.
+        schema
+            The columns; inferred from the first records unless given.
+        source
+            Where the data comes from.
+
+        >>> Dataset.of_records([{"age": 31, "city": "Rome"}, {"age": 18, "city": "Oslo"}], ["hats", "shoes"])
+        Dataset('data', 2 rows × 13 features, 2 classes, encoded)
+        """
+        from fliptron.encoding.encoder import Encoder  # brings the compiler
+        from fliptron.encoding.records import Table
+        from fliptron.encoding.schema import Schema
+
+        table = Table.of(records)
+        encoder = Encoder(schema or Schema.infer(table))
+        raw = encoder.raw(table)
+        numbers, classes = _number(np.asarray(y), len(table))
+        if len(classes) < 2:
+            raise InputError(f"{name} has {len(classes)} class; at least 2 are expected")
+        labels = as_labels(numbers, len(table), len(classes))
+        X = Csr(raw.indptr, raw.indices, raw.data, encoder.n_features) if encoder.sparse else raw
+        return _made(name, X, labels, encoder.n_features, classes, source, 1.0, encoder)
+
+    def encoded(self, rows: Array, encoder: Encoder) -> Dataset:
+        """These rows as an encoder makes x of them, one after the other; its means and variances move on."""
+        if isinstance(self.X, Csr):
+            import scipy.sparse as sp  # slow to load
+
+            X = sp.csr_array((self.X.data, self.X.indices, self.X.indptr), shape=(self.n_rows, self.n_features))
+            matrix: Matrix = as_csr(encoder.scaled(X[rows]))
+        else:
+            matrix = aligned(encoder.scaled(self.X[rows]))
+            matrix.flags.writeable = False
+        return _made(self.name, matrix, self.y[rows], self.n_features, self.classes, self.source, 1.0, None)
 
     def __repr__(self) -> str:
         inner = self.X.rows if isinstance(self.X, Scaled) else self.X
         kind = f"sparse {inner.data.dtype}" if isinstance(inner, Csr) else str(inner.dtype)
+        kind = kind if self.encoder is None else "encoded"
         size = f"{self.n_rows:,} rows × {self.n_features:,} features, {self.n_classes} classes"
         return f"Dataset({self.name!r}, {size}, {kind})"
 
@@ -127,6 +180,13 @@ class Dataset:
             values = x.values if scale is None else x.values * np.float64(scale[i])
             return sp.csr_array((values, x.indices, [0, x.indices.size]), shape=(1, self.n_features))
         return x if scale is None else x * np.float64(scale[i])
+
+
+def _made(*values: Any) -> Dataset:
+    made = object.__new__(Dataset)
+    for field, value in zip(Dataset.__slots__, values, strict=True):
+        object.__setattr__(made, field, value)
+    return made
 
 
 def _number(y: Array, n_rows: int) -> tuple[Array, tuple[Any, ...]]:

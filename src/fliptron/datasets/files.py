@@ -16,8 +16,11 @@ import numpy as np
 import platformdirs
 
 from fliptron.arrays import Array
+from fliptron.encoding.records import Table, as_column, is_missing
 from fliptron.refusals import InputError, missing
+from fliptron.tables import TableFile, looks_like_a_log
 
+_LABEL = ("label", "class", "target", "y")  # what a column of right labels may be called
 Content = tuple[Any, Any]
 """Examples and labels, as read."""
 
@@ -93,25 +96,74 @@ def read(path: Path) -> Content:
 
 def read_csv(path: Path) -> Content:
     """Numbers separated by commas, the label in the last column; a first line of names is skipped."""
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        lines = [
-            (number, [cell.strip() for cell in row]) for number, row in enumerate(csv.reader(file), start=1) if row
-        ]
-    if lines and _is_header(lines[0][1], [row for _, row in lines[1:]]):
-        del lines[0]
-    if not lines:
-        raise InputError("the file is empty; rows of numbers with the label last are expected")
-    width = len(lines[0][1])
+    _, lines = _lines(path)
     for number, row in lines:
-        if len(row) != width or width < 2:
-            expected = f"{width}" if width > 1 else "at least 2"
-            raise InputError(f"line {number} has {len(row)} values; {expected} are expected")
         bad = next((cell for cell in row[:-1] if not _is_number(cell)), None)
         if bad is not None:
             raise InputError(f"line {number} holds {bad!r}; every value but the label must be a number")
         if not row[-1]:
             raise InputError(f"line {number} has no label")
     return np.array([row[:-1] for _, row in lines], dtype=np.float64), _labels([row[-1] for _, row in lines])
+
+
+def read_records(path: Path, label: str | None = None) -> tuple[Table, Array]:
+    """A table with words, gaps and raw scales, and the right label of each row.
+
+    The label is in the column named, or in one that is called like it, or in the last one.
+    """
+    with _refusing(path):
+        if not path.exists():
+            raise FileNotFoundError
+        if path.suffix.lower() == ".csv":
+            names, lines = _lines(path)
+            cells = zip(*(row for _, row in lines), strict=True)
+            columns = {name: as_column(list(column)) for name, column in zip(names, cells, strict=True)}
+            first = lines[0][0]
+        else:
+            file = TableFile(str(path))
+            parts = list(file.batches(file.columns))
+            if not parts:
+                raise InputError("the file is empty; rows with a label are expected")
+            columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in file.columns}
+            first = 0
+        if looks_like_a_log(list(columns)):
+            raise InputError(
+                "this is a log of rounds, with bits and probabilities, not a table with the right label of every row; "
+                "estimate, learn and evaluate read logs"
+            )
+        chosen = label or next((name for name in columns if name.lower() in _LABEL), list(columns)[-1])
+        if chosen not in columns:
+            raise InputError(f"no column is called {chosen!r}; there are {', '.join(columns)}")
+        y = columns.pop(chosen)
+        if not columns:
+            raise InputError(f"there is no column besides {chosen!r}; at least one feature is expected")
+        gaps = [is_missing(value) for value in y.tolist()]
+        if any(gaps):
+            raise InputError(f"line {first + gaps.index(True)} has no label in column {chosen!r}")
+        words = y.dtype.kind == "O" and all(isinstance(value, str) for value in y)
+        return Table(columns, y.size), _labels(y.tolist()) if words else y
+
+
+def _lines(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
+    """The names of a CSV file's columns, and its lines with their numbers."""
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        lines = [
+            (number, [cell.strip() for cell in row]) for number, row in enumerate(csv.reader(file), start=1) if row
+        ]
+    names: list[str] = []
+    if lines and _is_header(lines[0][1], [row for _, row in lines[1:]]):
+        names = lines.pop(0)[1]
+    if not lines:
+        raise InputError("the file is empty; rows of numbers with the label last are expected")
+    width = len(names or lines[0][1])
+    for number, row in lines:
+        if len(row) != width or width < 2:
+            expected = f"{width}" if width > 1 else "at least 2"
+            raise InputError(f"line {number} has {len(row)} values; {expected} are expected")
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"two columns are called {twice!r}; every name may be there once")
+    return names or [f"x{j}" for j in range(width)], lines
 
 
 def read_npz(path: Path) -> Content:

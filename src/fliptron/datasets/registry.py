@@ -13,8 +13,9 @@ import numpy as np
 from fliptron.arrays import Array
 from fliptron.datasets import synthetic
 from fliptron.datasets.dataset import Dataset
-from fliptron.datasets.files import Content, File, fetch, find, parse_idx, read
+from fliptron.datasets.files import Content, File, fetch, find, parse_idx, read, read_records
 from fliptron.refusals import InputError, missing
+from fliptron.tables import is_table
 
 _BY_HAND = "put it there by hand, or point FLIPTRON_DATA at a folder that has it"
 
@@ -41,19 +42,33 @@ def names() -> list[str]:
     return list(REGISTRY)
 
 
-def load(name: str | Path, *, unit_norm: bool = True, rows: int | None = None, dtype: str = "float64") -> Dataset:
+def load(
+    name: str | Path,
+    *,
+    unit_norm: bool = True,
+    rows: int | None = None,
+    dtype: str = "float64",
+    encode: bool | None = None,
+    label: str | None = None,
+) -> Dataset:
     """Load a data set by name, or your own file by path.
 
     Parameters
     ----------
     name
-        A name that ``fliptron data`` lists, or the path of a ``.csv`` (label last), ``.npz`` (X, y) or libsvm file.
+        A name that ``fliptron data`` lists, or the path of a table (``.csv``, ``.parquet``, ``.jsonl``), an ``.npz``
+        (X, y) or a libsvm file.
     unit_norm
         Scale every row to length 1, as the theory asks. Without it rows stay as they are.
     rows
         How many rows to make of a synthetic data set, 100,000 by default.
     dtype
         How examples are kept: "float64", "float32", or "uint8" for images and counts (whole values from 0 to 255).
+    encode
+        Whether rows are encoded as they are played: words, gaps and raw scales are then no harm; see `Encoder`. By
+        default your own dense tables are, unless `unit_norm` or `dtype` say how rows should be kept.
+    label
+        The column of a table that holds the right label; by default one that is called so, or the last.
 
     Examples
     --------
@@ -68,13 +83,21 @@ def load(name: str | Path, *, unit_norm: bool = True, rows: int | None = None, d
         path = Path(name)
         if not path.suffix and not path.exists():
             raise InputError(f"{name} is not a data set; one of {', '.join(REGISTRY)} or a file is expected")
-        X, y = read(path)
+        if encode is None:
+            encode = unit_norm and dtype == "float64" and (is_table(path) or path.suffix == ".npz")
         try:
+            if encode and is_table(path):
+                return Dataset.of_records(*read_records(path, label), name=path.stem, source=str(path))
+            X, y = read(path)
+            if encode and not hasattr(X, "tocoo"):
+                return Dataset.of_records(np.asarray(X), y, name=path.stem, source=str(path))
             return Dataset.of(X, y, name=path.stem, unit_norm=unit_norm, dtype=dtype, source=str(path))
         except InputError as error:
-            raise InputError(f"{path}: {error}") from None
+            raise InputError(str(error) if str(error).startswith(str(path)) else f"{path}: {error}") from None
     X, y = entry.read(**({} if rows is None else {"n_rows": rows}))
     classes = tuple(range(entry.classes))
+    if encode:
+        return Dataset.of_records(np.asarray(X), y, name=str(name), source=entry.source)
     return Dataset.of(X, y, name=str(name), classes=classes, unit_norm=unit_norm, dtype=dtype, source=entry.source)
 
 

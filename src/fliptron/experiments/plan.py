@@ -24,7 +24,7 @@ from fliptron.stream import Order
 # What cannot change a number: how things are said, written and kept.
 _BESIDE = ("fliptron.output", "fliptron.refusals", "fliptron.learners.files", "fliptron.source")
 _PEERS = {"VowpalWabbit": "vowpalwabbit", "RCINE-NREst": "torch", "RCINE-NREst-one-hot": "torch"}
-_OPTIONAL = {"order": "resample", "raw": False, "dtype": "float64", "rows": None}
+_OPTIONAL = {"order": "resample", "raw": False, "dtype": "float64", "rows": None, "encode": None, "label": None}
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,10 @@ class Spec:
     """How examples are kept: "float64", "float32" or "uint8"."""
     rows: int | None = None
     """The size of a synthetic data set."""
+    encode: bool | None = None
+    """Whether rows are encoded; None: those of a user's own table are."""
+    label: str | None = None
+    """The column of a table that holds the right label."""
 
     @cached_property
     def id(self) -> str:
@@ -128,7 +132,7 @@ def grid(
     seeds
         One run per seed.
     options
-        `order`, `raw`, `dtype` and `rows`, as in `Spec`.
+        `order`, `raw`, `dtype`, `rows`, `encode` and `label`, as in `Spec`.
 
     Examples
     --------

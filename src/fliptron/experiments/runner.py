@@ -216,12 +216,14 @@ def _few(estimates: Sequence[tuple[int, Any]]) -> list[tuple[int, float, float]]
 def data(spec: Spec) -> tuple[Dataset, str]:
     """The data set of a run and its checksum; loaded once."""
     with _LOCK:
-        return _load(spec.dataset, spec.raw, spec.dtype, spec.rows)
+        return _load(spec.dataset, spec.raw, spec.dtype, spec.rows, spec.encode, spec.label)
 
 
 @lru_cache(maxsize=8)
-def _load(name: str, raw: bool, dtype: str, rows: int | None) -> tuple[Dataset, str]:
-    dataset = load(name, unit_norm=not raw, dtype=dtype, rows=rows)
+def _load(
+    name: str, raw: bool, dtype: str, rows: int | None, encode: bool | None, label: str | None
+) -> tuple[Dataset, str]:
+    dataset = load(name, unit_norm=not raw, dtype=dtype, rows=rows, encode=encode, label=label)
     return dataset, dataset.checksum
 
 

@@ -234,16 +234,31 @@ def score_all(state: Any, X: Any, out: Array) -> None:
 
 @compiled(**LOOP)
 def replay(
-    state: Any, X: Any, label: Array, greedy: Array, probability: Array, bit: Array, best: Array, margin: Array
+    state: Any,
+    X: Any,
+    label: Array,
+    greedy: Array,
+    probability: Array,
+    bit: Array,
+    start: int,
+    stop: int,
+    best: Array,
+    margin: Array,
+    scores: Array,
 ) -> None:
-    """Learn from rounds that others played; `best` and `margin` get what was held before each bit."""
-    n = label.shape[0]
-    for i in range(n):
-        x = followed(X, i, min(i + 1, n - 1))
+    """Learn from rounds start … stop − 1, which others played.
+
+    `best`, `margin` and `scores` (unless it has no rows) get what was held before each bit. A greedy label below 0 is
+    not known, and `best` stands for it.
+    """
+    for i in range(start, stop):
+        x = followed(X, i, min(i + 1, stop - 1))
         score(state, x, state.scores)
         best[i] = argmax(state.scores, -1)
         margin[i] = lead(state.scores, best[i])
-        learn(state, x, label[i], greedy[i], probability[i], bit[i])
+        for r in range(scores.shape[1] if scores.shape[0] else 0):
+            scores[i, r] = state.scores[r]
+        learn(state, x, label[i], greedy[i] if greedy[i] >= 0 else best[i], probability[i], bit[i])
 
 
 OneRound = tuple[Step, Step]

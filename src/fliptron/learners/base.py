@@ -37,7 +37,7 @@ from fliptron.kernels.randomness import CHOICES, make_key
 from fliptron.learners import files
 from fliptron.output import write_whole
 from fliptron.refusals import InputError, whole
-from fliptron.rounds import LEAST_PROBABILITY, Decision
+from fliptron.rounds import LEAST_PROBABILITY, Decision, Rounds
 
 Layout = str | None
 """How the K×d arrays of a state lie in memory: "by label", "by feature", or not decided before the first example."""
@@ -63,6 +63,9 @@ class Learner(ABC):
 
     tables: ClassVar[int] = 0
     """How many float64 numbers are kept per class and feature, besides the weight itself."""
+    grows: ClassVar[bool] = True
+    """Whether a label can be added: where each array of the state begins with the part of the first label, or has
+    none."""
     by_feature: bool = False
     """Whether the K×d arrays of the state may be laid out by feature, all labels of a feature side by side, which is
     faster for sparse examples. True where every step goes through `fliptron.kernels` and no d×d matrix is kept."""
@@ -251,9 +254,15 @@ class Learner(ABC):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write parameters and state to an `.npz` file, whole or not at all; no pickle."""
+        write_whole(Path(path), self.packed())
+
+    def packed(self, more: Mapping[str, Any] | None = None, arrays: Mapping[str, Array] | None = None) -> bytes:
+        """The content of such a file, with what somebody else wants to keep in it."""
         with self.held():
-            content = files.packed(type(self), self.params, self.rounds, self._layout, self._arrays())
-        write_whole(Path(path), content)
+            mine = self._arrays()
+            return files.packed(
+                type(self), self.params, self.rounds, self._layout, {**mine, **(arrays or {})}, more or {}
+            )
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -272,6 +281,58 @@ class Learner(ABC):
             if flaw:
                 raise InputError(f"{path} is not a saved {kind.__name__}: {flaw}")
         return learner
+
+    def replay(self, X: Any, rounds: Rounds, *, scores: Array | None = None) -> tuple[Array, Array]:
+        """Learn from rounds that were played before, by whomever, in their order.
+
+        Parameters
+        ----------
+        X
+            The example of each round, dense or sparse.
+        rounds
+            Labels, greedy labels (−1 where they are not known), probabilities and bits, all checked.
+        scores
+            An array to be filled with the scores of all labels (n×K).
+
+        Returns
+        -------
+        tuple
+            The label that this learner held best in each round, and by how much, before it saw the bit.
+        """
+        matrix, n = as_matrix(X, self.n_features, self._dtype), len(rounds)
+        if self.full_information:
+            raise InputError(f"a {type(self).__name__} learns from true labels, which a log of bits does not have")
+        label, greedy, bit = (column.astype(np.int64) for column in (rounds.label, rounds.greedy, rounds.bit))
+        probability, best, margin = rounds.probability.astype(np.float64), np.empty(n, np.int64), np.empty(n)
+        seen = np.empty((0, self.n_classes), self._dtype) if scores is None else scores
+        with self.held():
+            self.arrange(layout_for(matrix))
+            start = 0
+            while start < n:
+                self.settle()
+                stop = min(start + self.room(), n)
+                loop.replay(self.state, matrix, label, greedy, probability, bit, start, stop, best, margin, seen)
+                start = stop
+            self.settle()
+            self.turn[loop.DECIDED] += n
+        return best, margin
+
+    def add_label(self) -> None:
+        """Let one more label be played from now on, of which nothing is known yet. What was learnt of others stays."""
+        if not self.grows:
+            raise InputError(
+                f"{type(self).__name__} cannot take a new label: what it keeps depends on how many there are"
+            )
+        with self.held():
+            old, layout = self.state, self._layout
+            self.n_classes += 1
+            self.turn[loop.FEEDBACK] = self.n_classes if self.full_information else 2
+            self.state, self._layout = self._start(), None
+            self.arrange(layout)
+            for name, array in self._arrays().items():
+                before = getattr(old, name)
+                array[tuple(slice(0, size) for size in before.shape)] = before
+            self._dense = self._sparse = None
 
     def room(self) -> int:
         """How many rounds may be learnt before `settle` must be called."""

@@ -38,10 +38,15 @@ def _name(kind: type) -> str:
 
 
 def packed(
-    kind: type[Learner], params: Mapping[str, Any], rounds: int, layout: str | None, arrays: Mapping[str, Array]
+    kind: type[Learner],
+    params: Mapping[str, Any],
+    rounds: int,
+    layout: str | None,
+    arrays: Mapping[str, Array],
+    more: Mapping[str, Any],
 ) -> bytes:
-    """The content of a file."""
-    about = {"format": FORMAT, "learner": _name(kind), "params": params, "rounds": rounds, "layout": layout}
+    """The content of a file: a learner, and what somebody else wants to keep beside it."""
+    about = {"format": FORMAT, "learner": _name(kind), "params": params, "rounds": rounds, "layout": layout, **more}
     try:
         text = json.dumps(about)
     except TypeError:
@@ -84,6 +89,7 @@ class Saved:
         self.layout = about.get("layout")
         if self.layout not in (None, "by label", "by feature"):
             raise InputError(f"{path}: layout is {self.layout!r}; 'by label' or 'by feature' is expected")
+        self.more: dict[str, Any] = about
         self._about, self._old = about, about["format"] == 1
         self._called = ("fliptron." if self._old else "") + str(about["learner"])
 

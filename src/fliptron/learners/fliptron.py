@@ -312,6 +312,14 @@ class Fliptron(Learner):
                 cell += (1.0, feedback, 1.0)
             filter_truth(self.state, row, truth)
 
+    def add_label(self) -> None:
+        """Let one more label be played from now on. Bits are accounted for anew: a random label is right less often."""
+        with self.held():
+            self.form = "full" if self.full else "diagonal"
+            super().add_label()
+            self.state.memory[:] = 0.0
+            self.state.counts[SINCE] = 0.0
+
     def _epoch(self) -> int:
         return int(np.log2(self.state.counts[SINCE] / WINDOW + 1.0)) if self.half_life is None else 0
 

@@ -134,6 +134,7 @@ class Gappletron(Learner):
     Shibukawa et al. (2025), appendix H, quote the latter.
     """
 
+    grows = False
     by_feature = True
 
     def __init__(

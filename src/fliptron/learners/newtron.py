@@ -202,6 +202,7 @@ class Newtron(Learner):
     Hazan & Kale (2011), "Newtron: an efficient bandit algorithm for online multiclass prediction".
     """
 
+    grows = False
     tables = 2
 
     def __init__(

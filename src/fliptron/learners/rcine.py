@@ -112,6 +112,7 @@ class RCINE(Learner):
     Agarwal & Manwani (2021), Algorithm 2.
     """
 
+    grows = False
     by_feature = True
 
     def __init__(

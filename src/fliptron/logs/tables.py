@@ -5,14 +5,17 @@ from __future__ import annotations
 import glob
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from fliptron.arrays import Array
 from fliptron.output import whole_file
-from fliptron.refusals import InputError, missing
+from fliptron.refusals import InputError
 from fliptron.rounds import Rounds
+from fliptron.tables import TableFile, duckdb
 
 REQUIRED = ("label", "greedy", "probability", "bit")
 _FORMATS = {".csv": "csv", ".parquet": "parquet"}
@@ -28,28 +31,23 @@ def read_log(path: str | os.PathLike[str]) -> Rounds:
         `greedy`, `probability` and `bit`, and either `margin` or the examples as `x0`, `x1`, … Other columns are
         ignored.
     """
-    duckdb = _duckdb()
     path = Path(path)
-    kind = _format(path)
-    if not path.is_file():
-        raise InputError(f"{path} {'is not a file' if path.exists() else 'does not exist'}")
-    # The whole file tells a column's type, and a * in its name is only a *.
-    source = f"read_{kind}(?{', sample_size = -1' if kind == 'csv' else ''})"
-    try:
-        with duckdb.connect() as database:
-            given = database.execute(f"SELECT * FROM {source} LIMIT 0", [glob.escape(str(path))]).fetchnumpy()
-            wanted, examples = _wanted(path, list(given))
-            names = ", ".join(f'"{name}"' for name in wanted)
-            columns = database.execute(f"SELECT {names} FROM {source}", [glob.escape(str(path))]).fetchnumpy()
-    except duckdb.Error as error:
-        raise InputError(f"{path} cannot be read as {kind} ({str(error).splitlines()[0]})") from None
+    _format(path)
+    if path.is_dir():
+        raise InputError(f"{path} is not a file")
+    file = TableFile(glob.escape(str(path)))
+    wanted, examples = _wanted(path, file.columns)
+    parts = list(file.batches(wanted))
+    columns = {
+        name: np.concatenate([part.columns[name] for part in parts]) if parts else np.empty(0) for name in wanted
+    }
     if columns["bit"].size == 0:
         raise InputError(f"{path} holds no rounds; at least one is expected")
     for name in wanted:
-        if np.ma.is_masked(columns[name]):
-            raise InputError(f"{path}: column {name!r} has empty cells; every round needs a value")
         if columns[name].dtype.kind not in "biuf":
             raise InputError(f"{path}: column {name!r} holds something that is not a number")
+        if np.isnan(columns[name].astype(np.float64)).any():
+            raise InputError(f"{path}: column {name!r} has empty cells; every round needs a value")
     plain: dict[str, Any] = {name: np.asarray(columns[name]) for name in wanted}
     X = np.column_stack([plain[name] for name in examples]) if examples else None
     try:
@@ -68,17 +66,22 @@ def write_log(path: str | os.PathLike[str], rounds: Rounds) -> None:
     rounds
         Such as `trace.log`. Examples become columns `x0`, `x1`, …
     """
-    duckdb = _duckdb()
-    path = Path(path)
-    kind = _format(path)
     columns = rounds.columns()
     X = columns.pop("X", None)
-    columns |= {} if X is None else {f"x{j}": X[:, j] for j in range(X.shape[1])}
-    with whole_file(path) as part, duckdb.connect() as database:
+    write_table(Path(path), columns | ({} if X is None else {f"x{j}": X[:, j] for j in range(X.shape[1])}))
+
+
+def write_table(path: Path, columns: Mapping[str, Array]) -> None:
+    """Write columns to a ``.csv`` or ``.parquet`` file, whole or not at all."""
+    import pandas as pd  # noqa: PLC0415  # slow to load
+
+    kind, engine = _format(path), duckdb()
+    frame = pd.DataFrame(columns)  # noqa: F841  # read by the query
+    with whole_file(path) as part, engine.connect() as database:
         target = str(part).replace("'", "''")
         try:
-            database.execute(f"COPY (SELECT * FROM columns) TO '{target}' (FORMAT {kind})")
-        except duckdb.Error as error:
+            database.execute(f"COPY (SELECT * FROM frame) TO '{target}' (FORMAT {kind})")
+        except engine.Error as error:
             raise InputError(f"{path} cannot be written ({str(error).splitlines()[0]})") from None
 
 
@@ -93,14 +96,6 @@ def _wanted(path: Path, given: list[str]) -> tuple[list[str], list[str]]:
     if not examples:
         raise InputError(f"{path} has neither a column 'margin' nor columns x0, x1, …; one of them is expected")
     return [*REQUIRED, *examples], examples
-
-
-def _duckdb() -> Any:
-    try:
-        import duckdb  # noqa: PLC0415  # slow to load
-    except ImportError:
-        raise missing("DuckDB, which reads and writes tables,", "lab") from None
-    return duckdb
 
 
 def _format(path: Path) -> str:

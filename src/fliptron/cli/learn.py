@@ -1,0 +1,100 @@
+"""`fliptron learn`."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fliptron.cli.group import INTERRUPTED, Whole, command
+from fliptron.cli.reading import log_options, open_log, reading
+from fliptron.cli.show import show, show_estimate
+from fliptron.experiments.roster import ROSTER
+from fliptron.learners.base import Learner
+from fliptron.learning import Progressive, learn_log
+from fliptron.output import writable_folder
+from fliptron.policy import Policy
+from fliptron.refusals import InputError, real
+
+_LEARNERS = [name for name, kind in ROSTER.items() if isinstance(kind, type) and issubclass(kind, Learner)]
+_SECONDS = 10.0  # between two savings on the way
+
+
+@command(name="learn")
+@click.argument("log", metavar="LOG")
+@click.option("--save", default="policy.npz", show_default=True, help="The file that the policy is kept in.")
+@log_options
+@click.option(
+    "--learner",
+    default="Fliptron",
+    show_default=True,
+    type=click.Choice(_LEARNERS, case_sensitive=False),
+    metavar="NAME",
+    help=f"Who learns: {', '.join(_LEARNERS)}.",
+)
+@click.option("--gamma", type=float, help="How much the policy explores when it decides. Default: the learner's own.")
+@click.option("--seed", type=Whole(), default=0, show_default=True, help="Of its exploration.")
+@click.option("--holdout", default=0.0, show_default=True, help="Share of the rounds, the last ones, to leave out.")
+@click.option("--fresh", is_flag=True, help="Begin anew, even if the file holds a policy already.")
+def learn(
+    *, log: str, save: str, learner: str, gamma: float | None, seed: int, holdout: float, fresh: bool, **columns: Any
+) -> None:
+    """Learn a policy from a log: rounds that another policy played, with bits that may be flipped.
+
+    LOG is a .csv, .tsv, .parquet or .jsonl file (also .gz), a folder or a quoted pattern of such files, or - for
+    standard input: one row per round in the order they were played. Columns are guessed from their names; the guess is
+    shown, and the options below correct it.
+
+    The policy is saved on the way. Stop at any time: the same command goes on where it stopped. A policy that is there
+    goes on learning, also from another log.
+
+    \b
+    Examples:
+      fliptron learn clicks.csv
+      fliptron learn "days/*.parquet" --label shown --bit clicked --save shop.npz --holdout 0.2
+    """
+    path = Path(save)
+    if path.suffix != ".npz":
+        raise InputError(f"--save is {save!r}; a name that ends in .npz is expected")
+    writable_folder(path.parent)
+    share = real("holdout", holdout, 0.0, 0.99)
+    opened = open_log(log, columns)
+    start: Any = Policy.load(path) if path.exists() and not fresh else ROSTER[learner]
+    settings = {} if isinstance(start, Policy) else {"seed": seed, **({} if gamma is None else {"gamma": gamma})}
+    last = opened.n_rounds - int(share * opened.n_rounds)
+    if isinstance(start, Policy):
+        before = start.learnt.get(opened.fingerprint, 0)
+        click.echo(f"{path} goes on from round {before:,} of this log (--fresh begins anew).", err=True)
+        if before >= last:
+            raise InputError(f"{path} has learnt from all {last:,} rounds already; --fresh begins anew")
+    told, saved = Progressive(), time.monotonic()
+    policy: Policy | None = None
+    try:
+        with reading(last, "learning") as progress:
+
+            def watch(now: Policy, done: int, *round_: Any) -> None:
+                nonlocal policy, saved
+                policy = now
+                told.add(*round_)
+                progress(done)
+                if time.monotonic() - saved > _SECONDS:
+                    now.save(path)
+                    saved = time.monotonic()
+
+            policy = learn_log(opened, start, rounds=last, watch=watch, **settings)
+    except KeyboardInterrupt:
+        if policy is not None:
+            policy.save(path)
+        click.echo("Interrupted: what was learnt is kept; the same command goes on from here.", err=True)
+        raise SystemExit(INTERRUPTED) from None
+    policy.save(path)
+    noise = policy.estimate() if hasattr(policy.learner, "estimate") else None
+    if opened.has_probabilities:
+        rows = told.rows(noise)
+        show(["rounds", "its mean bit", "true accuracy"], rows, title="What it would have earned as it learnt", left=0)
+    if noise is not None and opened.has_probabilities:
+        show_estimate(noise)
+        click.echo(f"\nVerdict: {noise.verdict}. {noise.reason[0].upper()}{noise.reason[1:]}.")
+    click.echo(f"Policy: {path}")

@@ -1,0 +1,84 @@
+"""How commands take a log: which column says what, and progress while it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from fliptron.logs.log import Log
+from fliptron.refusals import InputError
+
+_OPTIONS = (
+    click.option("--label", metavar="COLUMN", help="The label that was played."),
+    click.option("--bit", metavar="COLUMN", help="What came back: 0 or 1, true or false, click or no."),
+    click.option(
+        "--probability",
+        metavar="COLUMN|NUMBER",
+        help="The probability with which that label was played; 'uniform' if all were equally likely.",
+    ),
+    click.option("--greedy", metavar="COLUMN", help="The label that the policy thought best."),
+    click.option("--margin", metavar="COLUMN", help="The lead of its score."),
+    click.option("--time", metavar="COLUMN", help="Order the rounds by this column."),
+    click.option("--features", metavar="A,B,…", help="The columns that describe each round. Default: all others."),
+    click.option("--labels", metavar="A,B,…", help="The labels that could be played. Default: all that were."),
+    click.option(
+        "--kind", "kinds", multiple=True, metavar="COLUMN=KIND",
+        help="What a column holds (number, boolean, time, category, many, unused), if the guess is wrong.",
+    ),
+)  # fmt: skip
+_NAMES = ("label", "bit", "probability", "greedy", "margin", "time", "features", "labels", "kinds")
+
+
+def log_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of a command that reads a log."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+def open_log(source: str, given: dict[str, Any], *, quiet: bool = False, others: tuple[str, ...] = ()) -> Log:
+    """The log that options describe; what was guessed is shown."""
+    told = {name: given.pop(name) for name in _NAMES}
+    kinds = {}
+    for each in told.pop("kinds"):
+        name, found, kind = each.rpartition("=")
+        if not found:
+            raise InputError(f"--kind is {each!r}; COLUMN=KIND is expected, such as age=number")
+        kinds[name] = kind
+    features, labels = told.pop("features"), told.pop("labels")
+    log = Log(
+        source,
+        **told,
+        kinds=kinds,
+        others=others,
+        features=None if features is None else features.split(","),
+        labels=None if labels is None else _typed(labels.split(",")),
+    )
+    if not quiet:
+        Console(stderr=True).print(Text(log.describe()), style="dim")
+    return log
+
+
+@contextmanager
+def reading(rounds: int, what: str) -> Iterator[Callable[[int], None]]:
+    """A bar on the terminal while a log is read; called with the rounds read so far."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.percentage:>3.0f} %"))
+    bar = Progress(*columns, TimeRemainingColumn(), console=console, transient=True, disable=not console.is_terminal)
+    with bar:
+        task = bar.add_task(what, total=rounds)
+        yield lambda done: bar.update(task, completed=done)
+
+
+def _typed(labels: list[str]) -> list[Any]:
+    """Numbers where all are."""
+    try:
+        return [int(label) for label in labels]
+    except ValueError:
+        return list(labels)

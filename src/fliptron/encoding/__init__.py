@@ -1,0 +1,1 @@
+"""Records as people have them, made into examples as learners need them."""

@@ -1,0 +1,263 @@
+"""Records → x: numbers centred and scaled, words in places of their own, gaps marked, and a constant."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from fliptron.arrays import Array, SparseRow
+from fliptron.encoding.records import Table, is_missing, is_no_number, moment
+from fliptron.encoding.scaling import COUNT, SQUARES, merged, standardise, to_unit, to_unit_sparse
+from fliptron.encoding.schema import BUCKETS, SPARE, Column, Schema
+from fliptron.refusals import InputError
+
+_REMEMBERED = 100_000  # words of a column whose places are not computed again
+_DAY, _WEEK = 2 * math.pi / 86_400, 2 * math.pi / 604_800
+Place = tuple[int, float]
+"""Where in x a word goes, and what is written there."""
+
+
+class Encoder:
+    """Makes x from records. Every x has the same length, also when new words, new columns or gaps come.
+
+    - A *number* or *boolean* is centred by its running mean and divided by its running standard deviation. Both are
+      learnt from the records as they come, each record's own value included: no labels, no look ahead.
+    - A *time* is five numbers: itself, and sine and cosine of where it lies in the day and in the week.
+    - A *category* has a place for every value seen among the first rows, and a few more that other values share.
+    - Each of *many* values is hashed (BLAKE2) to one of 256 places, with a sign.
+    - A missing value has a place of its own if there were gaps among the first rows. All others share one.
+    - A constant 1 comes first, and x is scaled to length 1.
+
+    Where a column has many values, x is sparse: a `SparseRow`, and many of them a SciPy CSR array.
+
+    Parameters
+    ----------
+    schema
+        The columns, such as `Schema.infer` finds.
+
+    Examples
+    --------
+    >>> encoder = Encoder(Schema.infer([{"age": 31, "city": "Rome"}, {"age": 18, "city": "Oslo"}]))
+    >>> encoder.n_features
+    13
+    >>> x = encoder.encode({"age": 40, "city": "Rome"})
+    >>> x.shape, round(float(x @ x), 6)
+    ((13,), 1.0)
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+        columns = [column for column in schema.columns if column.kind != "unused"]
+        self._numbers = [column for column in columns if column.numbers]
+        self._words = [column for column in columns if not column.numbers]
+        at = 1 + sum(column.numbers for column in self._numbers)
+        self.moments = np.zeros((3, at - 1))
+        """Running count, mean and squared deviations of every number."""
+        self._first: dict[str, int] = {}
+        for column in self._words:
+            self._first[column.name] = at
+            at += column.places
+        self._shared, at = at, at + 1
+        self._gap: dict[str, int] = {}
+        for column in columns:
+            self._gap[column.name] = at if column.gaps else self._shared
+            at += column.gaps
+        self.n_features = at
+        """The length of every x."""
+        self.sparse = any(column.kind == "many" for column in columns)
+        """Whether x is sparse."""
+        self._dense = np.arange(1 + self.moments.shape[1])
+        self._places: dict[str, dict[Any, Place]] = {
+            column.name: {value: (self._first[column.name] + k, 1.0) for k, value in enumerate(column.values)}
+            for column in self._words
+        }
+
+    def encode(self, record: Mapping[str, Any], *, update: bool = True) -> Any:
+        """x of one record.
+
+        Parameters
+        ----------
+        record
+            Names and values; a column that is not there is missing, and one that is not known is ignored.
+        update
+            Whether running means and variances take this record in.
+        """
+        if not isinstance(record, Mapping):
+            raise InputError(f"the record is a {type(record).__name__}; a dict of names and values is expected")
+        x, k, gaps = np.empty((1, len(self._dense))), 1, []
+        row = x[0]
+        row[0] = 1.0
+        for column in self._numbers:
+            width, found = column.numbers, _read(column, record.get(column.name))
+            if width > 1:
+                row[k : k + width] = _time_parts(found)
+            else:
+                row[k] = found
+            if math.isnan(found):
+                gaps.append(self._gap[column.name])
+            k += width
+        placed: list[Place] = []
+        for column in self._words:
+            value = record.get(column.name)
+            if is_missing(value):
+                gaps.append(self._gap[column.name])
+            else:
+                placed.append(self._place(column, value))
+        placed += [(gap, 1.0) for gap in sorted(set(gaps))]
+        places, signs = [place for place, _ in placed], [sign for _, sign in placed]
+        standardise(self.moments, x, update)
+        if self.sparse:
+            values = np.concatenate([row, signs])
+            to_unit(values[None])
+            return SparseRow(np.concatenate([self._dense, places]).astype(np.int32), values)
+        whole = np.zeros((1, self.n_features))
+        whole[0, :k], whole[0, places] = row, signs
+        to_unit(whole)
+        return whole[0]
+
+    def encode_all(self, records: Any, *, update: bool = True) -> Any:
+        """X of many records, a row for each: what `encode` would make of them one after the other.
+
+        Parameters
+        ----------
+        records
+            In any form that `Table.of` takes.
+        update
+            Whether running means and variances take them in.
+        """
+        return self.scaled(self.raw(records), update=update)
+
+    def raw(self, records: Any) -> Any:
+        """X before anything is centred or scaled, a missing number as NaN; `scaled` does the rest."""
+        table = Table.of(records)
+        n, k, missing = len(table), 1, []
+        X = np.zeros((n, len(self._dense) if self.sparse else self.n_features))
+        X[:, 0] = 1.0
+        for column in self._numbers:
+            part = X[:, k : k + column.numbers]
+            _fill(column, table.columns.get(column.name), part, table.start)
+            missing.append((column, np.isnan(part[:, 0])))
+            k += column.numbers
+        places, signs = np.zeros((n, len(self._words)), np.int64), np.zeros((n, len(self._words)))
+        for w, column in enumerate(self._words):
+            self._fill_words(column, table.columns.get(column.name), places[:, w], signs[:, w])
+            missing.append((column, signs[:, w] == 0.0))
+        marks = np.zeros((n, self.n_features - self._shared))
+        for column, gaps in missing:
+            marks[gaps, self._gap[column.name] - self._shared] = 1.0
+        if self.sparse:
+            return self._csr(X, places, signs, marks)
+        rows, words = np.nonzero(signs)
+        X[rows, places[rows, words]] = signs[rows, words]
+        X[:, self._shared :] = marks
+        return X
+
+    def scaled(self, raw: Any, *, update: bool = True) -> Any:
+        """X from its raw form, in place: numbers by the running means and variances, rows to length 1."""
+        if not self.sparse:
+            standardise(self.moments, raw[:, : len(self._dense)], update)
+            to_unit(raw)
+            return raw
+        places = raw.indptr[:-1, None] + self._dense
+        numbers = raw.data[places]
+        standardise(self.moments, numbers, update)
+        raw.data[places] = numbers
+        to_unit_sparse(raw.indptr, raw.data)
+        return raw
+
+    def merge(self, other: Encoder) -> None:
+        """Take in the means and variances of an encoder with the same schema, which saw other records."""
+        if other.schema != self.schema:
+            raise InputError("the other encoder has another schema; encoders of one schema can be merged")
+        self.moments[:] = merged(self.moments, other.moments)
+
+    def flaw(self) -> str:
+        """What is wrong with moments that came from a file."""
+        bad = (self.moments[[COUNT, SQUARES]] < 0.0).any() or not np.isfinite(self.moments).all()
+        return "its running means and variances are not those of numbers" if bad else ""
+
+    def _place(self, column: Column, value: Any) -> Place:
+        known, word = self._places[column.name], value if isinstance(value, str) else str(value)
+        found = known.get(word)
+        if found is None:
+            told = int.from_bytes(hashlib.blake2b(word.encode(), digest_size=8, person=b"fliptron").digest(), "big")
+            first = self._first[column.name]
+            if column.kind == "many":
+                found = first + (told >> 1) % BUCKETS, 1.0 if told & 1 else -1.0
+            else:
+                found = first + len(column.values) + told % SPARE, 1.0
+            if len(known) < _REMEMBERED:
+                known[word] = found
+        return found
+
+    def _fill_words(self, column: Column, values: Array | None, places: Array, signs: Array) -> None:
+        """Where each row's word goes, and its sign; 0 where there is none."""
+        if values is None:
+            return
+        words = values.tolist()
+        found = {word: (0, 0.0) if is_missing(word) else self._place(column, word) for word in set(words)}
+        both = np.array([found[word] for word in words])
+        places[:], signs[:] = both.reshape(-1, 2).T
+
+    def _csr(self, X: Array, places: Array, signs: Array, marks: Array) -> Any:
+        """Constant and numbers, then words, then gaps: in every row the places rise."""
+        import scipy.sparse as sp  # noqa: PLC0415  # slow to load
+
+        n = len(X)
+        gaps = np.arange(self._shared, self.n_features)
+        values = np.hstack([X, signs, marks])
+        indices = np.hstack([np.tile(self._dense, (n, 1)), places, np.tile(gaps, (n, 1))])
+        kept = values != 0.0
+        kept[:, : X.shape[1]] = True
+        indptr = np.concatenate([[0], np.cumsum(kept.sum(axis=1))])
+        shape = (n, self.n_features)
+        return sp.csr_array((values[kept], indices[kept].astype(np.int32), indptr.astype(np.int32)), shape=shape)
+
+
+def _read(column: Column, value: Any, row: int | None = None) -> float:
+    """A number, or the seconds of a time; NaN where it is missing."""
+    if is_missing(value) or is_no_number(value):
+        return math.nan
+    if column.kind == "time":
+        found, expected = moment(value), "a time such as 2026-05-01T12:30"
+    else:
+        found, expected = _as_float(value), "true or false" if column.kind == "boolean" else "a finite number"
+    if found is None or math.isinf(found):
+        where = "" if row is None else f" in row {row}"
+        raise InputError(f"column {column.name!r} holds {value!r}{where}; {expected} is expected")
+    return found
+
+
+def _as_float(value: Any) -> float | None:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return {"true": 1.0, "false": 0.0}.get(value.lower()) if isinstance(value, str) else None
+
+
+def _time_parts(seconds: Any) -> tuple[Any, ...]:
+    day, week = seconds * _DAY, seconds * _WEEK
+    return seconds, np.sin(day), np.cos(day), np.sin(week), np.cos(week)
+
+
+def _fill(column: Column, values: Array | None, part: Array, start: int) -> None:
+    """The numbers of a column, NaN where there is none."""
+    if values is None:
+        part[:] = np.nan
+        return
+    kind = values.dtype.kind
+    if kind == "M" and column.kind == "time":
+        seconds = values.astype("datetime64[us]").astype(np.int64) / 1e6
+        part.T[:] = _time_parts(np.where(np.isnat(values), np.nan, seconds))
+    elif kind in "bf" and column.kind != "time":
+        part[:, 0] = values
+        wild = np.isinf(part[:, 0])
+        if wild.any():
+            _read(column, float(part[wild.argmax(), 0]), start + int(wild.argmax()))
+    else:
+        found = [_read(column, value, start + i) for i, value in enumerate(values.tolist())]
+        part.T[:] = _time_parts(np.array(found)) if column.kind == "time" else np.array(found)

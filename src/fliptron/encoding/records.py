@@ -1,0 +1,177 @@
+"""Records in whatever form they come (dicts, a data frame, a matrix), as a table of columns."""
+
+from __future__ import annotations
+
+import datetime
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fliptron.arrays import Array
+from fliptron.refusals import InputError
+
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Columns of one length: floats (NaN where a value is missing), truth values, times, or objects.
+
+    >>> table = Table.of([{"age": 31, "city": "Rome"}, {"age": 18}])
+    >>> len(table), table.columns["city"].tolist()
+    (2, ['Rome', None])
+    """
+
+    columns: dict[str, Array]
+    size: int
+    start: int = 0
+    """The number of its first row, for messages."""
+
+    @classmethod
+    def of(cls, records: Any) -> Table:
+        """Build a table.
+
+        Parameters
+        ----------
+        records
+            A record (a dict), a list of them, a pandas data frame, a dict of columns (lists or arrays), or a matrix,
+            whose columns are called x0, x1, …
+        """
+        if isinstance(records, Table):
+            return records
+        if hasattr(records, "columns") and hasattr(records, "iloc"):
+            return _of_frame(records)
+        if isinstance(records, Mapping):
+            if records and all(_is_column(values) for values in records.values()):
+                return _of_columns(records)
+            return _of_dicts([records])
+        if isinstance(records, np.ndarray):
+            if records.ndim != 2 or records.dtype.kind not in "biuf":
+                raise InputError(f"an array of {records.dtype} and shape {records.shape}; rows of numbers are expected")
+            numbers = records.astype(np.float64)
+            return cls({f"x{j}": numbers[:, j] for j in range(numbers.shape[1])}, len(numbers))
+        if isinstance(records, Sequence) and not isinstance(records, str | bytes):
+            for at, record in enumerate(records):
+                if not isinstance(record, Mapping):
+                    raise InputError(
+                        f"record {at} is a {type(record).__name__}; a dict of names and values is expected"
+                    )
+            return _of_dicts(records)
+        raise InputError(f"records are a {type(records).__name__}; dicts, a data frame or a matrix are expected")
+
+    def __len__(self) -> int:
+        return self.size
+
+    def part(self, start: int, stop: int) -> Table:
+        """Rows start … stop − 1."""
+        found = {name: values[start:stop] for name, values in self.columns.items()}
+        return Table(found, max(min(stop, self.size) - start, 0), self.start + start)
+
+    def parts(self, size: int) -> Iterator[Table]:
+        """The table in parts of at most so many rows."""
+        for start in range(0, self.size, size):
+            yield self.part(start, start + size)
+
+
+def _of_columns(columns: Mapping[str, Any]) -> Table:
+    found = {_name(name): as_column(values) for name, values in columns.items()}
+    sizes = {values.shape[0] for values in found.values()}
+    if len(sizes) > 1:
+        raise InputError(f"the columns have {sorted(sizes)} rows; all must have the same")
+    return Table(found, sizes.pop() if sizes else 0)
+
+
+def _of_dicts(records: Sequence[Mapping[str, Any]]) -> Table:
+    names = list(dict.fromkeys(name for record in records for name in record))
+    found = {}
+    for name in names:
+        values = np.empty(len(records), dtype=object)
+        values[:] = [record.get(name) for record in records]
+        found[_name(name)] = values
+    return Table(found, len(records))
+
+
+def _of_frame(frame: Any) -> Table:
+    names = [_name(name) for name in frame.columns]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"the table has two columns {twice!r}; every name may be there once")
+    return Table({name: _of_series(frame.iloc[:, j]) for j, name in enumerate(names)}, len(frame))
+
+
+def _of_series(series: Any) -> Array:
+    """A pandas column: nullable and categorical types become plain ones."""
+    kind = series.dtype
+    plain = isinstance(kind, np.dtype)
+    if not plain and getattr(kind, "kind", "O") in "iufb" and hasattr(kind, "numpy_dtype"):  # Int64, Float64, boolean
+        if kind.kind == "b" and not series.hasnans:
+            return np.asarray(series.to_numpy(dtype=bool))
+        return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
+    if not plain and getattr(kind, "tz", None) is not None:
+        return np.asarray(series.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy())
+    return as_column(series.to_numpy() if plain else series.astype(object).to_numpy())
+
+
+def as_column(values: Any) -> Array:
+    """One column as floats, truth values, times or objects."""
+    if np.ma.isMaskedArray(values):
+        gaps, values = np.ma.getmaskarray(values), values.data
+        if values.dtype.kind in "iufb":
+            values = np.where(gaps, np.nan, values.astype(np.float64)) if gaps.any() else values
+        elif values.dtype.kind == "M":
+            values = np.where(gaps, np.datetime64("NaT"), values)
+        else:
+            values = np.where(gaps, None, values.astype(object))
+    column = np.asarray(values) if isinstance(values, np.ndarray) else _objects(list(values))
+    if column.ndim != 1:
+        raise InputError(f"a column has shape {column.shape}; one value per row is expected")
+    if column.dtype.kind in "iuf":
+        return column.astype(np.float64, copy=False)
+    return column if column.dtype.kind in "bM" else column.astype(object)
+
+
+def _objects(values: list[Any]) -> Array:
+    found = np.empty(len(values), dtype=object)
+    found[:] = values
+    return found
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value is not there: None, NaN, NaT, pandas' NA, or an empty word."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    if isinstance(value, np.datetime64):
+        return bool(np.isnat(value))
+    return math.isnan(value) if isinstance(value, float | np.floating) else isinstance(value, str) and value == ""
+
+
+def is_no_number(value: Any) -> bool:
+    """Whether a word stands for a number that is not there."""
+    return isinstance(value, str) and value.strip().lower() in ("", "na", "n/a", "nan", "null", "none", "?", "-")
+
+
+def moment(value: Any) -> float | None:
+    """Seconds since 1970 of a time, a date, or a word in ISO 8601 that is one; None if it is none."""
+    if isinstance(value, np.datetime64):
+        return float(value.astype("datetime64[us]").astype(np.int64)) / 1e6
+    if isinstance(value, str):
+        try:
+            value = datetime.datetime.fromisoformat(value)
+        except ValueError:
+            return None
+    if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
+        value = datetime.datetime(value.year, value.month, value.day)
+    if not isinstance(value, datetime.datetime):
+        return None
+    return float((value.replace(tzinfo=value.tzinfo or datetime.UTC) - _EPOCH).total_seconds())
+
+
+def _is_column(values: Any) -> bool:
+    return isinstance(values, list | tuple | np.ndarray) or (hasattr(values, "to_numpy") and hasattr(values, "dtype"))
+
+
+def _name(name: Any) -> str:
+    return name if isinstance(name, str) else str(name)

@@ -1,0 +1,73 @@
+"""A running mean and variance of every number, learnt from x as it comes."""
+
+from __future__ import annotations
+
+from math import isnan, sqrt
+
+from fliptron.arrays import Array
+from fliptron.kernels.compiling import STEP, compiled
+
+COUNT, MEAN, SQUARES = range(3)
+"""Of each number: how many values came, their mean, and the sum of their squared distances from it."""
+REACH = 10.0
+"""Standard deviations beyond which a value counts as this far: one wild value does not set the scale for good."""
+_SETTLED = 30.0  # values after which the scale is trusted that much
+_LARGEST = 1e100  # its square is a number
+
+
+@compiled(**STEP)
+def standardise(moments: Array, X: Array, update: bool) -> None:
+    """Each number, the first column aside, less its mean, in standard deviations; 0 where it is missing or all alike.
+
+    Welford's update, with each row's own values in it, so that nothing ahead is looked at.
+    """
+    for i in range(X.shape[0]):
+        for j in range(moments.shape[1]):
+            v = X[i, j + 1]
+            if isnan(v):
+                X[i, j + 1] = 0.0
+                continue
+            v = min(max(v, -_LARGEST), _LARGEST)
+            n, mean, squares = moments[COUNT, j], moments[MEAN, j], moments[SQUARES, j]
+            if update:
+                near = v
+                if n >= _SETTLED and squares > 0.0:
+                    reach = REACH * sqrt(squares / n)
+                    near = min(max(v, mean - reach), mean + reach)
+                n, step = n + 1.0, near - mean
+                mean += step / n
+                squares += step * (near - mean)
+                moments[COUNT, j], moments[MEAN, j], moments[SQUARES, j] = n, mean, squares
+            spread = sqrt(squares / n) if n > 0.0 else 0.0
+            X[i, j + 1] = min(max((v - mean) / spread, -REACH), REACH) if spread > 0.0 else 0.0
+
+
+@compiled(**STEP)
+def to_unit(X: Array) -> None:
+    """Every row, which has a constant in it, scaled to length 1."""
+    for i in range(X.shape[0]):
+        total = 0.0
+        for j in range(X.shape[1]):
+            total += X[i, j] * X[i, j]
+        length = sqrt(total)
+        for j in range(X.shape[1]):
+            X[i, j] /= length
+
+
+@compiled(**STEP)
+def to_unit_sparse(indptr: Array, data: Array) -> None:
+    """The same for rows of a CSR array."""
+    for i in range(indptr.shape[0] - 1):
+        to_unit(data[indptr[i] : indptr[i + 1]].reshape(1, -1))
+
+
+def merged(a: Array, b: Array) -> Array:
+    """The moments of all values from those of two parts (Chan, Golub and LeVeque)."""
+    both = a.copy()
+    total = a[COUNT] + b[COUNT]
+    share = b[COUNT] / (total + (total == 0.0))
+    step = b[MEAN] - a[MEAN]
+    both[COUNT] = total
+    both[MEAN] += share * step
+    both[SQUARES] += b[SQUARES] + step**2 * share * a[COUNT]
+    return both

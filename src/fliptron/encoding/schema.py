@@ -1,0 +1,185 @@
+"""What the columns of a record are, and where each goes in x."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast, get_args
+
+import numpy as np
+
+from fliptron.arrays import Array
+from fliptron.encoding.records import Table, is_missing, is_no_number, moment
+from fliptron.refusals import InputError, one_of
+
+Kind = Literal["number", "boolean", "time", "category", "many", "unused"]
+"""What a column holds. A *category* has few values, each with a place of its own; of *many* values each is hashed to a
+place; an *unused* column is left out: it is empty, or all its words differ."""
+FEW = 32
+"""The most different values, among the first rows, of a column that is a category."""
+FIRST = 1000
+"""Rows from which a schema is inferred."""
+SPARE = 8
+"""Places for values of a category that were not among the first rows."""
+BUCKETS = 256
+"""Places of a column of many values."""
+_PARTS = {"number": 1, "boolean": 1, "time": 5}  # a moment: itself, and where it lies in the day and in the week
+_MOST = 10_000
+_WORDS = str | int | float | np.number | np.bool_
+_IDENTITY = 100  # words, all different: a name of the row rather than something that is true of it
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column."""
+
+    name: str
+    kind: Kind
+    values: tuple[Any, ...] = ()
+    """The values of a category, each with a place of its own."""
+    gaps: bool = False
+    """Whether some of the first rows had no value here; then a missing value has a place of its own."""
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers it becomes that are centred and scaled."""
+        return _PARTS.get(self.kind, 0)
+
+    @property
+    def places(self) -> int:
+        """How many places it takes in x, besides that of a missing value."""
+        return {"category": len(self.values) + SPARE, "many": BUCKETS}.get(self.kind, self.numbers)
+
+    def __str__(self) -> str:
+        seen = "" if self.kind != "category" else f" of {len(self.values)}: {_some(self.values)}"
+        return f"{self.name}: {self.kind}{seen}{', sometimes missing' if self.gaps and self.kind != 'unused' else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The columns of a table of records, in the order of x.
+
+    >>> schema = Schema.infer([{"age": 31, "city": "Rome"}, {"age": None, "city": "Oslo"}])
+    >>> print(schema)
+    age: number, sometimes missing
+    city: category of 2: Oslo, Rome
+    """
+
+    columns: tuple[Column, ...]
+
+    @classmethod
+    def infer(cls, records: Any, given: Mapping[str, str] | None = None, leave_out: Iterable[str] = ()) -> Schema:
+        """What the first rows show.
+
+        Parameters
+        ----------
+        records
+            Records in any form that `Table.of` takes; the first 1,000 count.
+        given
+            The kinds of columns by name, where they are known: "number", "boolean", "time", "category" or "many".
+        leave_out
+            Columns that are not part of x.
+        """
+        table, given = Table.of(records), dict(given or {})
+        out = set(leave_out)
+        names = [name for name in table.columns if name not in out]
+        for name in given:
+            if name not in names:
+                raise InputError(f"a kind is given for column {name!r}, which is not there; {_some(names)} are")
+        if not len(table):
+            raise InputError("there are no records; at least one is expected")
+        head = table.part(0, FIRST)
+        found = tuple(_column(name, head.columns[name], given.get(name)) for name in names)
+        if all(column.kind == "unused" for column in found):
+            raise InputError("no column holds a value in the first rows; at least one feature is expected")
+        return cls(found)
+
+    @classmethod
+    def plain(cls, stored: Any) -> Schema:
+        """The schema of which `to_plain` made plain values."""
+        try:
+            columns = tuple(
+                Column(str(each["name"]), _known(each["kind"]), tuple(each["values"]), bool(each["gaps"]))
+                for each in stored
+            )
+        except (TypeError, KeyError):
+            raise InputError("the schema is not a list of columns with name, kind, values and gaps") from None
+        if not columns or len({column.name for column in columns}) < len(columns) or len(columns) > _MOST:
+            raise InputError(f"the schema has {len(columns)} columns; 1 to {_MOST}, each once, are expected")
+        return cls(columns)
+
+    def to_plain(self) -> list[dict[str, Any]]:
+        """Plain values, fit for JSON."""
+        return [
+            {"name": each.name, "kind": each.kind, "values": list(each.values), "gaps": each.gaps}
+            for each in self.columns
+        ]
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """The kind of every column."""
+        return {column.name: column.kind for column in self.columns}
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.columns))
+
+
+def _column(name: str, values: Array, given: str | None) -> Column:
+    there = [value for value in values.tolist() if not is_missing(value)] if values.dtype.kind == "O" else None
+    if there is not None and any(map(_is_number, there)):
+        there = [value for value in there if not is_no_number(value)]
+    gaps = bool(np.isnan(values).any()) if values.dtype.kind == "f" else False
+    if values.dtype.kind == "M":
+        gaps = bool(np.isnat(values).any())
+    if there is not None:
+        gaps = len(there) < values.size
+    kind = given or _kind(name, values, there)
+    if kind != "category":
+        return Column(name, _known(kind, f"the kind of column {name!r}"), gaps=gaps)
+    seen = {str(value) for value in (values.tolist() if there is None else there)}
+    return Column(name, "category", tuple(sorted(seen)[:_MOST]), gaps)
+
+
+def _known(kind: Any, what: str = "kind") -> Kind:
+    return cast(Kind, one_of(what, kind, get_args(Kind)))
+
+
+def _kind(name: str, values: Array, there: Sequence[Any] | None) -> str:
+    """What a column holds, by its values."""
+    if there is None:
+        empty = values.dtype.kind == "f" and np.isnan(values).all()
+        return "unused" if empty else {"b": "boolean", "M": "time"}.get(values.dtype.kind, "number")
+    different = len({str(value) for value in there})
+    words = "unused" if different == len(there) >= _IDENTITY else "category" if different <= FEW else "many"
+    tests: dict[str, Callable[[Any], bool]] = {
+        "boolean": lambda value: isinstance(value, bool | np.bool_),
+        "number": _is_number,
+        "time": lambda value: moment(value) is not None,
+        words: lambda value: isinstance(value, str),
+    }
+    kind = next((kind for kind, holds in tests.items() if all(map(holds, there))), None) if there else "unused"
+    odd = next((value for value in there if not isinstance(value, _WORDS)), None)
+    if odd is not None and kind is None:
+        raise InputError(f"column {name!r} holds {odd!r}, a {type(odd).__name__}; words and numbers are expected")
+    if kind in (None, words) and 2 * sum(map(_is_number, there)) >= len(there) > 0:
+        odd = next(value for value in there if not _is_number(value))
+        at = values.tolist().index(odd)
+        raise InputError(
+            f"column {name!r} holds {odd!r} in row {at} among numbers; numbers are expected, or give the column's kind"
+        )
+    return kind or words
+
+
+def _is_number(value: Any) -> bool:
+    if not isinstance(value, str):
+        return isinstance(value, int | float | np.number)
+    try:
+        return math.isfinite(float(value))
+    except ValueError:
+        return False
+
+
+def _some(names: Iterable[Any], most: int = 8) -> str:
+    shown = [str(name) for name in names]
+    return ", ".join(shown[:most]) + (f" and {len(shown) - most} more" if len(shown) > most else "")

@@ -1,0 +1,217 @@
+r"""The true accuracy of policies from a log that another policy made, through the flips.
+
+Each round t of the log has x, the label ỹ that was played with probability P, and a bit b. What a policy π would have
+played is a. With the weight w = 1[a = ỹ]/P, and q(x, r) the bit that a regression expects of label r (each forecast
+made before the round's bit was seen),
+
+.. math::
+
+    \text{IPS} &= \tfrac{1}{n} \sum w\,b \\
+    \text{SNIPS} &= \sum w\,b \,/ \sum w \\
+    \text{DR} &= \tfrac{1}{n} \sum q(x, a) + w\,(b - q(x, \tilde{y}))
+
+are three estimates of the mean bit V that π would have earned. Flips make V = ρ0 + β·accuracy, so the accuracy is
+(V − ρ0)/β, in doubt as V, ρ0 and β are. In the difference of two policies on the same rounds ρ0 cancels, and β only
+scales; rounds in which both would have played the same say nothing, and add no noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from fliptron.arrays import Array
+from fliptron.auditing import Reference
+from fliptron.logs.log import Log
+from fliptron.noise.estimate import Z95, Estimate, Interval
+from fliptron.noise.plateaus import Plateaus
+from fliptron.policy import Policy
+from fliptron.refusals import InputError
+
+LOGGED = "the log's own"
+"""The name of the policy that made the log."""
+_FEW = 30.0  # effective rounds below which an interval is not to be trusted
+Progress = Callable[[int], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What one policy is worth."""
+
+    mean_bit: Mapping[str, float]
+    """The mean bit it would have earned, by "ips", "snips" and "dr"."""
+    error: Mapping[str, float]
+    """Their standard errors."""
+    accuracy: Mapping[str, tuple[float, Interval]] | None
+    """Its true accuracy with a 95 % interval, by the same names; None where the rates are not identified."""
+    effective: float
+    """How many rounds the log is worth to it: (Σw)²/Σw²."""
+    rounds: int
+    """How many it was judged by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How much more often one policy is right than another, judged on the same rounds."""
+
+    first: str
+    second: str
+    bits: float
+    """The difference of mean bits."""
+    bits_interval: Interval
+    accuracy: float | None
+    """The difference of true accuracies; None where β is not identified."""
+    interval: Interval | None
+
+    @property
+    def is_real(self) -> bool:
+        """Whether chance does not explain it. The flips cannot change its sign."""
+        low, high = self.bits_interval
+        return low > 0.0 or high < 0.0
+
+    def __str__(self) -> str:
+        better, worse = (self.first, self.second) if self.bits >= 0.0 else (self.second, self.first)
+        if not self.is_real:
+            low, high = self.interval or self.bits_interval
+            what = "right" if self.interval else "rewarded"
+            return (
+                f"No difference between {self.first} and {self.second} is certain: {self.first} is {what} between "
+                f"{low:+.3f} and {high:+.3f} more often."
+            )
+        if self.accuracy is None or self.interval is None:
+            return (
+                f"{better} is better than {worse}: by {abs(self.bits):.3f} in mean bit, and by more in true accuracy."
+            )
+        low, high = sorted(map(abs, self.interval))
+        return f"{better} is better than {worse}: right {abs(self.accuracy):.3f} more often, [{low:.3f}, {high:.3f}]."
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What policies are worth by one log."""
+
+    noise: Estimate
+    """The flip rates of the log."""
+    values: Mapping[str, Value]
+    differences: tuple[Difference, ...]
+    """Of every policy from the one before it, paired round by round."""
+
+
+def evaluate(
+    log: Log, policies: Mapping[str, Policy | str], *, skip: int = 0, progress: Progress | None = None
+) -> Evaluation:
+    """What policies would have earned on the rounds of a log, and how often they are truly right.
+
+    Parameters
+    ----------
+    log
+        The rounds that were played, with their probabilities.
+    policies
+        Policies by name: a `Policy`, which is not changed, or a column of the log (named among its `others`) that says
+        what another one would have played.
+    skip
+        Rounds at the start of the log that count for the flip rates only, such as those a policy has learnt from.
+    progress
+        Called after each batch with the rounds read so far.
+    """
+    if not log.has_probabilities:
+        raise InputError("the log does not say with which probability labels were played, so no other policy's value "
+                         "can be known")  # fmt: skip
+    if skip >= log.n_rounds:
+        raise InputError(f"all {log.n_rounds:,} rounds are left out; at least one is needed to judge by")
+    sums = {name: _Sums() for name in (LOGGED, *policies)}
+    pairs = list(zip(sums, list(sums)[1:], strict=False))
+    apart = {pair: _Sums() for pair in pairs}
+    reference, plateaus = Reference(log), Plateaus(n_classes=len(log.labels))
+    numbers = {name: _numbers(name, policy, log) for name, policy in policies.items() if isinstance(policy, Policy)}
+    done = 0
+    for batch in log.batches():
+        rounds, expected = reference.read(batch, scores=log.schema is not None)
+        plateaus.observe(rounds)
+        start, done = max(skip - done, 0), done + len(rounds)
+        if progress is not None:
+            progress(done)
+        if start >= len(rounds):
+            continue
+        part = rounds.part(start, len(rounds))
+        bit, at = part.bit.astype(np.float64), np.arange(len(part))
+        q = None if expected is None else np.clip(expected[start:], 0.0, 1.0)
+        robust = {LOGGED: bit}
+        sums[LOGGED].add(np.ones(len(part)), bit, bit)
+        for name, policy in policies.items():
+            if isinstance(policy, Policy):
+                records = batch.records.part(start, len(rounds))
+                would = numbers[name][policy.learner.predict(policy.encoder.encode_all(records, update=False))]
+            else:
+                would = batch.others[policy][start:]
+            weight = (would == part.label) / part.probability
+            robust[name] = weight * bit if q is None else q[at, would] + weight * (bit - q[at, part.label])
+            sums[name].add(weight, bit, robust[name])
+        for pair, total in apart.items():
+            total.add(np.ones(len(part)), bit, robust[pair[1]] - robust[pair[0]])
+    noise = plateaus.estimate()
+    values = {name: each.value(noise) for name, each in sums.items()}
+    return Evaluation(noise, values, tuple(apart[pair].difference(noise, pair[1], pair[0]) for pair in pairs))
+
+
+class _Sums:
+    """Sums over rounds from which values and their errors follow."""
+
+    def __init__(self) -> None:
+        self.n = 0
+        self.w = self.ww = self.wb = self.wwb = self.r = self.rr = 0.0
+
+    def add(self, weight: Array, bit: Array, robust: Array) -> None:
+        self.n += weight.size
+        self.w += weight.sum()
+        self.ww += (weight**2).sum()
+        self.wb += (weight * bit).sum()
+        self.wwb += (weight**2 * bit).sum()
+        self.r += robust.sum()
+        self.rr += (robust**2).sum()
+
+    def value(self, noise: Estimate) -> Value:
+        if not self.w > 0.0:
+            raise InputError("a policy would have played none of the labels that were played, so it cannot be judged")
+        n, snips = self.n, self.wb / self.w
+        mean = {"ips": self.wb / n, "snips": snips, "dr": self.r / n}
+        variance = {
+            "ips": (self.wwb / n - mean["ips"] ** 2) / n,
+            "snips": (self.wwb * (1 - 2 * snips) + snips**2 * self.ww) / self.w**2,
+            "dr": (self.rr / n - mean["dr"] ** 2) / n,
+        }
+        effective = self.w**2 / self.ww
+        least = (effective * snips + 2) / (effective + 4)  # Agresti and Coull's, for logs with few ones
+        floor = least * (1 - least) / (effective + 4) if effective < _FEW else 0.0
+        variance = {name: max(each, floor, 0.0) for name, each in variance.items()}
+        known = noise.verdict != "not identified"
+        accuracy = {
+            name: noise.true_accuracy(float(np.clip(mean[name], 0, 1)), variance[name]) for name in mean
+        } if known else None  # fmt: skip
+        return Value(mean, {name: sqrt(each) for name, each in variance.items()}, accuracy, effective, n)
+
+    def difference(self, noise: Estimate, first: str, second: str) -> Difference:
+        mean = self.r / self.n
+        half = Z95 * sqrt(max(self.rr / self.n - mean**2, 0.0) / self.n)
+        bits = (mean - half, mean + half)
+        if noise.verdict == "not identified":
+            return Difference(first, second, mean, bits, None, None)
+        beta, (low, high) = noise.beta, noise.intervals["beta"]
+        scaled = mean / beta
+        down, up = abs(scaled) * (high - beta) / high, abs(scaled) * (beta - low) / max(low, 1e-3)
+        down, up = (down, up) if mean >= 0 else (up, down)
+        interval = (scaled - sqrt((half / beta) ** 2 + down**2), scaled + sqrt((half / beta) ** 2 + up**2))
+        return Difference(first, second, mean, bits, scaled, interval)
+
+
+def _numbers(name: str, policy: Policy, log: Log) -> Array:
+    """The log's number of each of a policy's labels."""
+    known: dict[Any, int] = {label: r for r, label in enumerate(log.labels)}
+    odd = [label for label in policy.labels if label not in known]
+    if odd:
+        raise InputError(f"{name} may play {odd[0]!r}, which the log has never played, so it cannot be judged by it")
+    return np.array([known[label] for label in policy.labels])

@@ -1,0 +1,132 @@
+"""A policy from a log: rounds that another policy played, learnt from in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from fliptron.arrays import Array
+from fliptron.learners.base import Learner
+from fliptron.learners.fliptron import Fliptron
+from fliptron.learners.regression import LeastMeanSquares, RidgeRegression
+from fliptron.logs.log import Log
+from fliptron.noise.estimate import Estimate
+from fliptron.policy import Policy, named
+from fliptron.refusals import InputError
+from fliptron.rounds import Rounds
+
+_NEEDS_NO_PROBABILITY = (Fliptron, LeastMeanSquares, RidgeRegression)
+Watch = Callable[[Policy, int, Rounds, Array], object]
+"""Called after each batch with the policy, how many rounds of the log it has learnt from, the batch, and the label that
+it held best in each round before it saw the bit."""
+_ROWS = 5
+
+
+def learn_log(
+    log: Log,
+    learner: type[Learner] | Policy = Fliptron,
+    *,
+    rounds: int | None = None,
+    watch: Watch | None = None,
+    **settings: Any,
+) -> Policy:
+    """Learn a policy from a log.
+
+    A policy that has learnt from the beginning of the log goes on from there.
+
+    Parameters
+    ----------
+    log
+        The rounds that were played.
+    learner
+        The class of a learner for a new policy, or a policy that goes on learning.
+    rounds
+        How many of the log's rounds to learn from, from the first on; all unless given.
+    watch
+        Called after each batch.
+    settings
+        The parameters of a new policy's learner.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from fliptron.datasets.shop import shop
+    >>> from fliptron.logs.tables import write_table
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "shop.parquet"
+    ...     write_table(path, shop(5000, rates=(0.1, 0.2)).log)
+    ...     policy = learn_log(Log(path))
+    >>> policy
+    Policy(Fliptron: 6 columns → 'bags', 'hats', 'shoes', 'socks')
+    """
+    if isinstance(learner, Policy):
+        policy = learner
+        if set(log.labels) - set(policy.labels):
+            odd = sorted(map(str, set(log.labels) - set(policy.labels)))
+            raise InputError(f"the log has labels that the policy does not know: {named(odd)}; add them to it first")
+    else:
+        if log.schema is None:
+            raise InputError(f"{log.name} has no columns of features; a policy needs at least one")
+        policy = Policy(log.labels, log.schema, learner, **settings)
+    if not log.has_probabilities and not isinstance(policy.learner, _NEEDS_NO_PROBABILITY):
+        raise InputError(f"a {type(policy.learner).__name__} needs the probability of each label that was played")
+    numbers = np.array([policy.number(label) for label in log.labels])
+    last = log.n_rounds if rounds is None else min(rounds, log.n_rounds)
+    done = policy.learnt.get(log.fingerprint, 0)
+    for batch in log.batches(skip=done):
+        part, records = batch.rounds, batch.records
+        if done + len(part) > last:
+            part, records = part.part(0, last - done), records.part(0, last - done)
+        if len(part) == 0:
+            break
+        known = part.greedy >= 0
+        part = replace(
+            part,
+            label=numbers[part.label],
+            greedy=np.where(known, numbers[part.greedy], -1),
+            probability=np.where(np.isnan(part.probability), 1.0, part.probability),
+        )
+        best, _ = policy.replay(records, part)
+        done += len(part)
+        policy.learnt[log.fingerprint] = done
+        if watch is not None:
+            watch(policy, done, part, best)
+    return policy
+
+
+class Progressive:
+    """What a policy would have earned while it learnt: in each round it is judged before it sees the bit.
+
+    Weights are 1/P where it would have played the same label (SNIPS).
+    """
+
+    def __init__(self) -> None:
+        self._sums: list[tuple[int, float, float, float]] = []
+
+    def add(self, rounds: Rounds, best: Array) -> None:
+        """Take in a batch, in parts."""
+        for part in np.array_split(np.arange(len(rounds)), min(len(rounds), 2 * _ROWS)):
+            weight = (best[part] == rounds.label[part]) / rounds.probability[part]
+            ones = weight * rounds.bit[part]
+            self._sums.append((part.size, weight.sum(), (weight**2).sum(), ones.sum()))
+
+    def rows(self, noise: Estimate | None) -> list[tuple[str, str, str]]:
+        """Rounds, its mean bit and, where the noise is known, its true accuracy with an interval, by fifths."""
+        found, start = [], 0
+        for part in np.array_split(np.array(self._sums).reshape(-1, 4), _ROWS):
+            n, w, ww, ones = part.sum(axis=0)
+            if w <= 0.0:
+                continue
+            mean, worth = ones / w, w * w / ww
+            told = "–"
+            if noise is not None and noise.verdict != "not identified":
+                centre = (worth * mean + 2) / (worth + 4)
+                value, (low, high) = noise.true_accuracy(float(mean), centre * (1 - centre) / (worth + 4))
+                told = f"{value:.3f} [{low:.3f}, {high:.3f}]"
+            found.append((f"{start:,} to {start + int(n):,}", f"{mean:.4f}", told))
+            start += int(n)
+        return found

@@ -1,0 +1,205 @@
+"""A log in files, of any size: rounds that were played, read in batches."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fliptron.arrays import Array
+from fliptron.encoding.records import Table, is_missing
+from fliptron.encoding.schema import FIRST, Schema
+from fliptron.logs.roles import NOT_FEATURES, assign, bits_of, labels_of, numbers_of, plain
+from fliptron.refusals import InputError, real
+from fliptron.rounds import LEAST_PROBABILITY, MOST_CLASSES, Rounds
+from fliptron.tables import BATCH, TableFile, quoted
+
+
+class Batch(NamedTuple):
+    """Rounds that follow each other, and the records they were about."""
+
+    records: Table
+    rounds: Rounds
+    """The greedy label is −1 where the log does not say it, and the probability NaN."""
+    others: Mapping[str, Array]
+    """What other policies would have played, by column."""
+
+
+class Log:
+    """A log of rounds in one or many files: who was shown what, and what came back.
+
+    Parameters
+    ----------
+    source
+        A .csv, .tsv, .parquet or .jsonl file, also with .gz behind; a folder or a pattern (``day-*.parquet``) of such
+        files, read in the order of their names; or ``-`` for standard input.
+    label, bit, probability, greedy, margin
+        The columns that hold the label played, the bit, the probability of the label played, the label thought best,
+        and the lead of its score. Guessed from the columns' names unless given. The probability may be a number, or
+        "uniform", where it was the same in every round.
+    time
+        A column to order the rounds by; otherwise they are in the order of the file.
+    features
+        The columns that describe what was decided on; all that have no role unless given.
+    labels
+        The labels that could be played; all that were unless given.
+    kinds
+        What columns hold, by name, where it should not be inferred; see `Schema.infer`.
+    others
+        Columns that say what other policies would have played.
+    """
+
+    def __init__(
+        self,
+        source: str | os.PathLike[str],
+        *,
+        label: str | None = None,
+        bit: str | None = None,
+        probability: str | float | None = None,
+        greedy: str | None = None,
+        margin: str | None = None,
+        time: str | None = None,
+        features: Sequence[str] | None = None,
+        labels: Sequence[Any] | None = None,
+        kinds: Mapping[str, str] | None = None,
+        others: Sequence[str] = (),
+    ) -> None:
+        self.name = str(source)
+        self._file, self._order = TableFile(self.name), ""
+        self._fixed = _fixed(probability)
+        given = self._file.columns
+        told = {"label": label, "bit": bit, "greedy": greedy, "margin": margin}
+        if self._fixed is None and probability != "uniform":
+            told["probability"] = probability  # type: ignore[assignment]
+        self.roles = assign(given, told)
+        """Which column says what."""
+        if self._fixed is not None or probability == "uniform":
+            self.roles.pop("probability", None)
+        if time is not None:
+            if time not in given:
+                raise InputError(f"the log has no column {time!r} to order it by; it has {', '.join(given)}")
+            self._order = f" ORDER BY {quoted(time)}"
+        self._others = list(others)
+        for name in self._others:
+            if name not in given:
+                raise InputError(f"the log has no column {name!r} of a policy's choices; it has {', '.join(given)}")
+        taken = {*self.roles.values(), *([time] if time else []), *NOT_FEATURES, *self._others}
+        self.features = [name for name in given if name not in taken] if features is None else list(features)
+        """The columns that records have."""
+        for name in self.features:
+            if name not in given:
+                raise InputError(f"the log has no column {name!r}; it has {', '.join(given)}")
+            if name in taken - set(NOT_FEATURES):
+                raise InputError(f"column {name!r} cannot be a feature: it has another role in the log")
+        self.labels = tuple(self._labels() if labels is None else labels)
+        """The labels that could be played."""
+        self._numbers = {each: r for r, each in enumerate(self.labels)}
+        if probability == "uniform":
+            self._fixed = 1.0 / len(self.labels)
+        self.n_rounds = int(self._file.rows("SELECT count(*) FROM {}")[0][0])
+        """How many rounds there are."""
+        head = self._head()
+        self.fingerprint = _digest(self.roles, head)
+        """Known by its first rows."""
+        self.schema = Schema.infer(head, kinds) if self.features else None
+        """What the records are made of."""
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Whether the probability of each label played is known."""
+        return self._fixed is not None or "probability" in self.roles
+
+    def batches(self, size: int = BATCH, skip: int = 0) -> Iterator[Batch]:
+        """The rounds in their order, in batches.
+
+        Parameters
+        ----------
+        size
+            Rounds per batch, about.
+        skip
+            Rounds to leave out at the start.
+        """
+        for table in self._file.batches(self._wanted, size=size, rest=self._order):
+            start, stop = table.start, table.start + len(table)
+            if stop > skip:
+                kept = table.part(max(skip - start, 0), len(table))
+                records = Table({name: kept.columns[name] for name in self.features}, len(kept), kept.start)
+                others = {n: labels_of(n, kept.columns[n], kept.start, self._numbers) for n in self._others}
+                yield Batch(records, self._rounds(kept), others)
+
+    @property
+    def _wanted(self) -> list[str]:
+        return list(dict.fromkeys([*self.roles.values(), *self.features, *self._others]))
+
+    def describe(self) -> str:
+        """What each column was taken for, in a few lines."""
+        lines = [f"{role}: {name}" for role, name in self.roles.items()]
+        if self._fixed is not None:
+            lines.append(f"probability: {self._fixed:g} in every round")
+        left = [] if self.schema is None else [c.name for c in self.schema.columns if c.kind == "unused"]
+        if self.schema is not None:
+            lines += ["features:", *(f"  {column}" for column in self.schema.columns if column.kind != "unused")]
+        if left:
+            lines.append(f"left out (empty, or every value different): {', '.join(left)}")
+        shown = ", ".join(map(str, self.labels[:8])) + (
+            f" and {len(self.labels) - 8} more" if len(self.labels) > 8 else ""
+        )
+        return "\n".join([f"{self.n_rounds:,} rounds, {len(self.labels)} labels: {shown}", *lines])
+
+    def _rounds(self, table: Table) -> Rounds:
+        roles, start, n = self.roles, table.start, len(table)
+
+        def column(role: str) -> tuple[str, Array, int]:
+            return roles[role], table.columns[roles[role]], start
+
+        label = labels_of(*column("label"), self._numbers)
+        greedy = labels_of(*column("greedy"), self._numbers) if "greedy" in roles else np.full(n, -1)
+        probability = np.full(n, np.nan if self._fixed is None else self._fixed)
+        if "probability" in roles:
+            allowed = "a probability above 0 and at most 1"
+            probability = numbers_of(*column("probability"), LEAST_PROBABILITY, 1.0, allowed)
+        margin = numbers_of(*column("margin"), -1e300, 1e300, "a finite number") if "margin" in roles else None
+        return Rounds(label=label, greedy=greedy, probability=probability, bit=bits_of(*column("bit")), margin=margin)
+
+    def _head(self) -> Table:
+        found = next(self._file.batches(self._wanted, rest=f"{self._order} LIMIT {FIRST}"), None)
+        if found is None:
+            raise InputError(f"{self.name} holds no rounds; at least one is expected")
+        self._rounds(found)  # refuses what it must before anything is done
+        return Table({name: found.columns[name] for name in self.features}, len(found))
+
+    def _labels(self) -> list[Any]:
+        name = self.roles["label"]
+        found = [
+            row[0] for row in self._file.rows(f"SELECT DISTINCT {quoted(name)} FROM {{}} LIMIT {MOST_CLASSES + 1}")
+        ]
+        labels = {plain(value) for value in found if not is_missing(value)}
+        if len(labels) > 1000:
+            raise InputError(
+                f"column {name!r} holds {len(labels):,} different labels; at most 1,000 are guessed: name them"
+            )
+        if len(labels) < 2:
+            raise InputError(
+                f"column {name!r} holds {len(labels)} label; two or more are expected: name those there were"
+            )
+        words = sorted(labels, key=lambda each: (isinstance(each, str), each))
+        return [each if isinstance(each, str | int | float | bool) else str(each) for each in words]
+
+
+def _fixed(probability: str | float | None) -> float | None:
+    if isinstance(probability, str):
+        try:
+            probability = float(probability)
+        except ValueError:
+            return None
+    return None if probability is None else real("probability", probability, LEAST_PROBABILITY, 1.0)
+
+
+def _digest(roles: Mapping[str, str], head: Table) -> str:
+    digest = hashlib.sha256(repr(sorted(roles.items())).encode())
+    for name, values in head.columns.items():
+        digest.update(repr((name, values.tolist())).encode())
+    return digest.hexdigest()[:16]

@@ -1,0 +1,120 @@
+"""Which column of a log says what: as told, or guessed from its name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fliptron.arrays import Array
+from fliptron.encoding.records import is_missing
+from fliptron.refusals import InputError
+from fliptron.tables import NAMES
+
+NOT_FEATURES = ("best", "row")
+"""Columns that logs of ours have besides."""
+_RIGHT = ("1", "1.0", "true", "t", "yes", "y", "click", "clicked", "right", "correct", "success", "converted")
+_WRONG = (
+    "0",
+    "0.0",
+    "false",
+    "f",
+    "no",
+    "n",
+    "no click",
+    "no_click",
+    "noclick",
+    "none",
+    "wrong",
+    "incorrect",
+    "failure",
+)
+
+
+def assign(given: Sequence[str], told: Mapping[str, str | None]) -> dict[str, str]:
+    """The column of every role that has one.
+
+    Parameters
+    ----------
+    given
+        The names of the columns.
+    told
+        The column of a role, where somebody said it.
+    """
+    found = {role: name for role, name in told.items() if name is not None}
+    for role, name in found.items():
+        if name not in given:
+            raise InputError(f"the log has no column {name!r}, which was to be its {role}; it has {', '.join(given)}")
+    lower = {name.lower(): name for name in reversed(given)}
+    for role, names in NAMES.items():
+        free = [lower[name] for name in names if name in lower and lower[name] not in found.values()]
+        if role not in found and free:
+            found[role] = free[0]
+    for role in ("label", "bit"):
+        if role not in found:
+            what = "the label that was played" if role == "label" else "what came back, right or wrong"
+            raise InputError(
+                f"no column of the log is called {', '.join(NAMES[role][:4])} or the like: say which one holds {what}; "
+                f"it has {', '.join(given)}"
+            )
+    return found
+
+
+def bits_of(name: str, values: Array, start: int) -> Array:
+    """A column of bits as 0 and 1: numbers, truth values, or words such as click and no."""
+    words = values.tolist()
+    known = {word: _bit(word) for word in set(words)}
+    if None in known.values():
+        at = next(i for i, word in enumerate(words) if known[word] is None)
+        what = "nothing" if is_missing(words[at]) else repr(words[at])
+        raise InputError(
+            f"column {name!r} holds {what} in row {start + at}; 0 or 1, true or false, click or no is expected"
+        )
+    return np.array([known[word] for word in words], dtype=np.int64)
+
+
+def _bit(word: Any) -> int | None:
+    if is_missing(word):
+        return None
+    text = str(word).strip().lower()
+    return 1 if text in _RIGHT else 0 if text in _WRONG else None
+
+
+def numbers_of(name: str, values: Array, start: int, low: float, high: float, allowed: str) -> Array:
+    """A column of numbers within bounds."""
+    try:
+        found = values.astype(np.float64)
+    except (TypeError, ValueError):
+        found = np.array([_as_float(value) for value in values.tolist()])
+    good = (found >= low) & (found <= high)
+    if not good.all():
+        at = int(np.argmin(good))
+        what = "nothing" if is_missing(values[at]) else repr(values.tolist()[at])
+        raise InputError(f"column {name!r} holds {what} in row {start + at}; {allowed} is expected")
+    return found
+
+
+def _as_float(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return np.nan
+
+
+def labels_of(name: str, values: Array, start: int, numbers: Mapping[Any, int]) -> Array:
+    """A column of labels as their numbers."""
+    words = [plain(word) for word in values.tolist()]
+    known = {word: numbers.get(word, -1) for word in set(words)}
+    found = np.array([known[word] for word in words], dtype=np.int64)
+    if (found < 0).any():
+        at = int(np.argmax(found < 0))
+        what = "nothing" if is_missing(words[at]) else repr(words[at])
+        shown = ", ".join(repr(label) for label in list(numbers)[:8]) + (" and more" if len(numbers) > 8 else "")
+        raise InputError(f"column {name!r} holds {what} in row {start + at}; one of {shown} is expected")
+    return found
+
+
+def plain(label: Any) -> Any:
+    """A label as people write it: 3 for 3.0."""
+    return int(label) if isinstance(label, float) and label.is_integer() else label

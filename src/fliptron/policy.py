@@ -1,0 +1,207 @@
+"""A policy: records in, named labels out. An encoder, a learner, and what its labels are called."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from fliptron.arrays import Array
+from fliptron.encoding.encoder import Encoder
+from fliptron.encoding.records import is_missing
+from fliptron.encoding.schema import Schema
+from fliptron.learners import files
+from fliptron.learners.base import Learner
+from fliptron.learners.fliptron import Fliptron
+from fliptron.noise.estimate import Estimate
+from fliptron.output import write_whole
+from fliptron.refusals import InputError
+from fliptron.rounds import MOST_CLASSES, Decision, Rounds
+
+_PLAIN = str | int | float | bool
+
+
+class Choice(NamedTuple):
+    """What was played for a record. It carries the x that was decided on, which is what is learnt from."""
+
+    label: Any
+    """The label played."""
+    greedy: Any
+    """The label thought best."""
+    probability: float
+    """The probability with which the played label was drawn."""
+    x: Any
+    """The record as it was encoded then."""
+
+
+class Policy:
+    """Decides on records with your names and values, and learns from the bits that come back.
+
+    Parameters
+    ----------
+    labels
+        What can be played: two or more different words or numbers.
+    schema
+        The columns of a record: a `Schema`, or records from which one is inferred.
+    learner
+        The class of the learner; `Fliptron` has nothing to tune.
+    settings
+        The learner's other parameters, such as `gamma` and `seed`.
+
+    Examples
+    --------
+    >>> policy = Policy(["hats", "shoes"], [{"age": 31, "city": "Rome"}, {"age": 18, "city": "Oslo"}], seed=1)
+    >>> choice = policy.decide({"age": 40, "city": "Rome"})
+    >>> choice.label in policy.labels
+    True
+    >>> policy.learn(choice, 1)
+    """
+
+    def __init__(self, labels: Iterable[Any], schema: Any, learner: type[Learner] = Fliptron, **settings: Any) -> None:
+        self.labels = _labels(labels)
+        """What can be played, in the learner's order."""
+        self.encoder = Encoder(schema if isinstance(schema, Schema) else Schema.infer(schema))
+        shape: dict[str, Any] = {"n_classes": len(self.labels), "n_features": self.encoder.n_features}
+        try:
+            self.learner = learner(**shape, **settings)
+        except TypeError as error:
+            raise InputError(f"{learner.__name__} cannot be built ({error})") from None
+        self._numbers = {label: r for r, label in enumerate(self.labels)}
+        self.learnt: dict[str, Any] = {}
+        """Which logs it has learnt from: the fingerprint of each, and how many of its rounds."""
+
+    def decide(self, record: Mapping[str, Any], eligible: Iterable[Any] | None = None) -> Choice:
+        """Choose a label for one record.
+
+        Parameters
+        ----------
+        record
+            Names and values. A column that is not there is missing; one that is not known is ignored.
+        eligible
+            The labels that may be played this time; None: all.
+        """
+        among = None if eligible is None else [self.number(label) for label in eligible]
+        x = self.encoder.encode(record)
+        label, greedy, probability = self.learner.decide(x, among)
+        return Choice(self.labels[label], self.labels[greedy], probability, x)
+
+    def learn(self, choice: Choice, feedback: int | None = None, **more: Any) -> None:
+        """Learn from the bit that came back for a choice, at once or much later, in any order.
+
+        Parameters
+        ----------
+        choice
+            What `decide` returned.
+        feedback
+            The bit, 0 or 1.
+        more
+            What else the learner's own `learn` takes: of `Fliptron`, `truth` and `eligible`, by their names.
+        """
+        label, greedy, probability, x = choice
+        if more.get("truth") is not None:
+            more["truth"] = self.number(more["truth"])
+        if more.get("eligible") is not None:
+            more["eligible"] = [self.number(each) for each in more["eligible"]]
+        decision = Decision(self.number(label), self.number(greedy), probability)
+        self.learner.learn(x, decision, feedback, **more)  # type: ignore[arg-type]  # None is refused there
+
+    def replay(self, records: Any, rounds: Rounds) -> tuple[Array, Array]:
+        """Learn from rounds that were played before; see `Learner.replay`. Labels are the learner's numbers."""
+        with self.learner.held():
+            return self.learner.replay(self.encoder.encode_all(records), rounds)
+
+    def predict(self, records: Any) -> list[Any]:
+        """The greedy label of every record. Nothing is explored, and nothing changes."""
+        return [self.labels[r] for r in self.learner.predict(self.encoder.encode_all(records, update=False))]
+
+    def scores(self, records: Any) -> Array:
+        """The score of every label for every record."""
+        return self.learner.scores(self.encoder.encode_all(records, update=False))
+
+    def estimate(self) -> Estimate:
+        """What the learner has found out about the noise; see `Estimate`."""
+        if not hasattr(self.learner, "estimate"):
+            raise InputError(f"a {type(self.learner).__name__} does not estimate the noise; a Fliptron does")
+        found: Estimate = self.learner.estimate()
+        return found
+
+    def opened(self, schema: Schema | None, labels: Sequence[Any], name: str) -> tuple[Learner, Encoder]:
+        """The learner and the encoder, for a simulation whose records and labels must be the policy's."""
+        if schema != self.encoder.schema:
+            raise InputError(f"{name} does not hold records of the policy's columns; see Dataset.of_records")
+        if tuple(labels) != self.labels:
+            raise InputError(f"the policy's labels are {named(self.labels)}; those of {name} are others")
+        return self.learner, self.encoder
+
+    def add_label(self, label: Any) -> None:
+        """Let one more label be played from now on. What was learnt of the others stays."""
+        labels = _labels([*self.labels, label])
+        self.learner.add_label()
+        self.labels = labels
+        self._numbers[label] = len(labels) - 1
+
+    def number(self, label: Any) -> int:
+        """The learner's number of a label."""
+        try:
+            return self._numbers[label]
+        except (KeyError, TypeError):
+            raise InputError(f"{label!r} is not a label of this policy; {named(self.labels)} are") from None
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything to an `.npz` file, whole or not at all. `Learner.load` reads the learner alone."""
+        with self.learner.held():
+            about = {"labels": list(self.labels), "schema": self.encoder.schema.to_plain(), "learnt": self.learnt}
+            content = self.learner.packed({"policy": about}, {"moments": self.encoder.moments})
+        write_whole(Path(path), content)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Policy:
+        """Read what `save` wrote. The policy goes on as if it had never stopped."""
+        learner = Learner.load(path)
+        with files.opened(Path(path)) as saved:
+            about = saved.more.get("policy")
+            if not isinstance(about, dict):
+                raise InputError(
+                    f"{path} holds a {type(learner).__name__} without labels or schema; a policy is expected"
+                )
+            policy = object.__new__(cls)
+            policy.learner = learner
+            try:
+                policy.labels = _labels(about["labels"])
+                policy.encoder = Encoder(Schema.plain(about["schema"]))
+                policy.learnt = {str(log): int(count) for log, count in about["learnt"].items()}
+            except (InputError, KeyError, TypeError, ValueError, AttributeError) as error:
+                raise InputError(f"{path} is not a saved policy ({error})") from None
+            moments = policy.encoder.moments
+            moments[...] = saved.array("moments", moments, -1e300, 1e300)
+            fits = (len(policy.labels), policy.encoder.n_features) == (learner.n_classes, learner.n_features)
+            flaw = policy.encoder.flaw() or ("" if fits else "its labels or columns are not those of its learner")
+            if flaw:
+                raise InputError(f"{path} is not a saved policy: {flaw}")
+        policy._numbers = {label: r for r, label in enumerate(policy.labels)}
+        return policy
+
+    def __repr__(self) -> str:
+        columns = len(self.encoder.schema.columns)
+        return f"Policy({type(self.learner).__name__}: {columns} columns → {named(self.labels)})"
+
+
+def named(labels: Sequence[Any], most: int = 8) -> str:
+    """Labels in a sentence."""
+    shown = ", ".join(repr(label) for label in labels[:most])
+    return shown if len(labels) <= most else f"{shown} and {len(labels) - most} more"
+
+
+def _labels(labels: Iterable[Any]) -> tuple[Any, ...]:
+    if isinstance(labels, str):
+        raise InputError(f"labels are {labels!r}; a list of them is expected")
+    found = tuple(label.item() if isinstance(label, np.generic) else label for label in labels)
+    for label in found:
+        if not isinstance(label, _PLAIN) or is_missing(label):
+            raise InputError(f"{label!r} cannot be a label; words and numbers can")
+    if not 2 <= len(found) <= MOST_CLASSES or len(set(found)) < len(found):
+        raise InputError(f"the labels are {named(found)}; two or more different ones are expected")
+    return found

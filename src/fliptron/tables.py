@@ -1,0 +1,190 @@
+"""Tables in files: CSV, Parquet or JSON lines, also many of them or standard input, read in batches by DuckDB."""
+
+from __future__ import annotations
+
+import csv
+import glob
+import gzip
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from fliptron.encoding.records import Table
+from fliptron.refusals import InputError, missing
+
+NAMES: Mapping[str, tuple[str, ...]] = {
+    "label": ("label", "action", "choice", "arm", "variant", "shown", "item", "decision"),
+    "bit": ("bit", "click", "clicked", "reward", "feedback", "is_click", "correct", "converted", "success"),
+    "probability": ("probability", "propensity", "prob", "pscore", "action_prob", "action_probability", "p"),
+    "greedy": ("greedy", "greedy_label", "recommended"),
+    "margin": ("margin",),
+    "truth": ("truth", "true_label", "y_true", "right_label"),
+}
+"""What a column of a log may be called by what it says, best first."""
+BATCH = 2048 * 20
+"""Rows in a batch: a whole number of DuckDB's vectors."""
+_READERS = {
+    **dict.fromkeys((".csv", ".tsv"), "read_csv"),
+    ".parquet": "read_parquet",
+    **dict.fromkeys((".jsonl", ".ndjson", ".json"), "read_json"),
+}
+_WHOLE = 200 * 2**20  # bytes of CSV up to which the whole file tells a column's type
+_TALK = ("Possible", "*", "Original Line", "LINE", "This", "Try")
+
+
+class TableFile:
+    """A table in one or many files.
+
+    Parameters
+    ----------
+    name
+        A .csv, .tsv, .parquet or .jsonl file, also with .gz behind; a folder or a pattern (``day-*.parquet``) of such
+        files, read in the order of their names; or ``-`` for standard input.
+    header
+        Whether the first line of a CSV file has names.
+    """
+
+    def __init__(self, name: str, *, header: bool = True) -> None:
+        self.name = name
+        self._duckdb = duckdb()
+        self._paths, self._spool = _find(name)
+        self._source = _reader(name, self._paths, header)
+        self._asked = [[glob.escape(path) for path in self._paths]]  # a * in a file's name is only a *
+        if header:
+            _check_header(self._paths[0])
+        self.columns: list[str] = [row[0] for row in self.rows("DESCRIBE SELECT * FROM {}")]
+        """The names of its columns."""
+
+    def rows(self, query: str) -> list[Any]:
+        """What a query finds, all of it; {} stands for the table."""
+        with self._refusing(), self._duckdb.connect() as database:
+            return list(database.execute(query.format(self._source), self._asked).fetchall())
+
+    def batches(self, names: Sequence[str], *, size: int = BATCH, rest: str = "") -> Iterator[Table]:
+        """Some columns, batch by batch, in the order of the rows; memory does not grow with their number.
+
+        Parameters
+        ----------
+        names
+            The columns.
+        size
+            Rows in a batch, about.
+        rest
+            What follows in the query, such as an order.
+        """
+        columns = ", ".join(map(quoted, names))
+        with self._refusing(), self._duckdb.connect() as database:
+            database.execute(f"SELECT {columns} FROM {self._source}{rest}", self._asked)
+            start = 0
+            while len(frame := database.fetch_df_chunk(max(size // 2048, 1))):
+                table = Table.of(frame)
+                yield Table(table.columns, len(table), start)
+                start += len(table)
+
+    @contextmanager
+    def _refusing(self) -> Iterator[None]:
+        """Whatever DuckDB cannot read becomes one sentence."""
+        try:
+            yield
+        except self._duckdb.Error as error:
+            lines = [" ".join(line.split()) for line in str(error).splitlines() if line.strip()]
+            told = [line for line in lines if not line.startswith(_TALK)]
+            raise InputError(f"{self.name} cannot be read ({'; '.join(told[:4])})") from None
+
+
+def quoted(name: str) -> str:
+    """A column's name as a query has it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def looks_like_a_log(names: Sequence[str]) -> bool:
+    """Whether columns are those of rounds that were played: bits and their labels' probabilities."""
+    lower = {name.lower() for name in names}
+    return bool(lower & set(NAMES["bit"])) and bool(lower & set(NAMES["probability"]))
+
+
+def is_table(path: Path) -> bool:
+    """Whether a file is one of these, by its name."""
+    return _suffix(path) in _READERS
+
+
+def duckdb() -> Any:
+    """DuckDB, or a sentence on how to get it."""
+    try:
+        import duckdb  # noqa: PLC0415  # slow to load
+        import pandas  # noqa: F401, PLC0415  # batches come as its frames
+    except ImportError:
+        raise missing("DuckDB, which reads and writes tables,", "lab") from None
+    return duckdb
+
+
+def _find(name: str) -> tuple[list[str], Any]:
+    """The files, and a temporary one that holds what came in on standard input."""
+    if name == "-":
+        spool = tempfile.TemporaryDirectory(prefix="fliptron-")
+        content = sys.stdin.buffer.read(8)
+        kind = ".gz" if content[:2] == b"\x1f\x8b" else ".parquet" if content[:4] == b"PAR1" else ""
+        if kind != ".parquet":
+            first = content.lstrip()[:1] if kind == "" else b""
+            kind = (".jsonl" if first == b"{" else ".csv") + kind
+        path = Path(spool.name) / f"stdin{kind}"
+        with path.open("wb") as file:
+            file.write(content)
+            while part := sys.stdin.buffer.read(2**20):
+                file.write(part)
+        if kind == ".csv.gz" and _first_line(str(path)).startswith("{"):
+            path = path.rename(path.with_name("stdin.jsonl.gz"))
+        return [str(path)], spool
+    path = Path(name)
+    if path.is_dir():
+        found = sorted(str(each) for each in path.iterdir() if _suffix(each) in _READERS)
+        if not found:
+            raise InputError(f"{name} holds no {', '.join(_READERS)} files")
+        return found, None
+    if path.is_file():
+        return [name], None
+    found = sorted(glob.glob(name))
+    if not found:
+        raise InputError(f"{name} does not exist")
+    return found, None
+
+
+def _suffix(path: Path) -> str:
+    return Path(path.stem).suffix.lower() if path.suffix.lower() == ".gz" else path.suffix.lower()
+
+
+def _reader(name: str, paths: Sequence[str], header: bool) -> str:
+    """The function of DuckDB that reads these files."""
+    kinds = {_suffix(Path(path)) for path in paths}
+    readers = {_READERS.get(kind) for kind in kinds}
+    if len(readers) != 1 or None in readers:
+        odd = ", ".join(sorted(repr(kind) for kind in kinds))
+        raise InputError(f"{name} ends in {odd}; one of {', '.join(_READERS)} is expected, also with .gz behind")
+    how = readers.pop()
+    if how == "read_csv":
+        whole = sum(os.path.getsize(path) for path in paths) <= _WHOLE
+        return f"read_csv(?, header = {str(header).lower()}{', sample_size = -1' if whole else ''})"
+    return "read_json(?, format = 'newline_delimited')" if how == "read_json" else "read_parquet(?)"
+
+
+def _check_header(path: str) -> None:
+    """No name twice: DuckDB would quietly call the second one something else."""
+    if _suffix(Path(path)) not in (".csv", ".tsv"):
+        return
+    line = _first_line(path)
+    names = next(csv.reader([line], delimiter="\t" if "\t" in line and "," not in line else ","), [])
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InputError(f"{path} has two columns {twice!r}; every name may be there once")
+
+
+def _first_line(path: str) -> str:
+    try:
+        with gzip.open(path, "rb") if path.endswith(".gz") else Path(path).open("rb") as file:
+            return file.readline(2**20).decode("utf-8-sig", errors="replace")
+    except (OSError, EOFError) as error:
+        raise InputError(f"{path} cannot be read ({error})") from None
