@@ -72,7 +72,7 @@ HEAD = "label,greedy,probability,bit,margin\n"
         ("a.csv", HEAD + "a,a,0.5,3,0.1\nb,b,0.5,1,0.1\n", "column 'bit' holds 3.0 in row 0; 0 or 1"),
         ("a.csv", HEAD + "a,a,0.5,,0.1\nb,b,0.5,1,0.1\n", "column 'bit' holds nothing in row 0"),
         ("a.csv", HEAD + "a,a,0.5,1,0.1\na,a,0.5,1,0.1\n", "holds 1 label; two or more"),
-        ("a.csv", HEAD + "a,a,0.5,1,0.1\nb,b,0.5,1\n", "cannot be read|holds nothing in row 1"),
+        ("a.csv", HEAD + "a,a,0.5,1,0.1\nb,b,0.5,1\n", "line 3 has 4 values; 5 are expected"),
         ("a.csv", "label,label,bit\n1,1,1\n", "has two columns 'label'"),
         ("a.csv", "label,bit,age\n1,1,3\n2,0,x\n1,0,4\n", "column 'age' holds 'x' in row 1 among numbers"),
         ("a.parquet", "no parquet", "cannot be read"),

@@ -91,9 +91,12 @@ class TableFile:
         try:
             yield
         except self._duckdb.Error as error:
+            ragged = next(filter(None, map(_ragged, self._paths)), None)
+            if ragged is not None:
+                raise InputError(ragged) from None
             lines = [" ".join(line.split()) for line in str(error).splitlines() if line.strip()]
             told = [line for line in lines if not line.startswith(_TALK)]
-            raise InputError(f"{self.name} cannot be read ({'; '.join(told[:4])})") from None
+            raise InputError(f"{self.name} cannot be read ({'; '.join(told[:2])})") from None
 
 
 def quoted(name: str) -> str:
@@ -167,7 +170,9 @@ def _reader(name: str, paths: Sequence[str], header: bool) -> str:
     how = readers.pop()
     if how == "read_csv":
         whole = sum(os.path.getsize(path) for path in paths) <= _WHOLE
-        return f"read_csv(?, header = {str(header).lower()}{', sample_size = -1' if whole else ''})"
+        mark = _delimiter(_first_line(paths[0]))
+        told = f"header = {str(header).lower()}, delim = '{mark}', quote = '\"', escape = '\"'"
+        return f"read_csv(?, {told}{', sample_size = -1' if whole else ''})"
     return "read_json(?, format = 'newline_delimited')" if how == "read_json" else "read_parquet(?)"
 
 
@@ -176,10 +181,33 @@ def _check_header(path: str) -> None:
     if _suffix(Path(path)) not in (".csv", ".tsv"):
         return
     line = _first_line(path)
-    names = next(csv.reader([line], delimiter="\t" if "\t" in line and "," not in line else ","), [])
+    names = next(csv.reader([line], delimiter=_delimiter(line)), [])
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise InputError(f"{path} has two columns {twice!r}; every name may be there once")
+
+
+def _ragged(path: str) -> str | None:
+    """What is wrong with the lines of a CSV file, if they are not of one length."""
+    if _suffix(Path(path)) not in (".csv", ".tsv"):
+        return None
+    try:
+        mark = _delimiter(_first_line(path))
+        opened = gzip.open(path, "rt", encoding="utf-8-sig") if path.endswith(".gz") else None
+        with opened or Path(path).open(encoding="utf-8-sig", newline="") as file:
+            width = None
+            for number, row in enumerate(csv.reader(file, delimiter=mark), start=1):
+                width = width or len(row)
+                if row and len(row) != width:
+                    return f"{path}: line {number} has {len(row)} values; {width} are expected"
+    except (OSError, ValueError, EOFError, csv.Error, InputError):
+        return None
+    return None
+
+
+def _delimiter(line: str) -> str:
+    """What stands between the values: the commonest mark of the first line."""
+    return max(",;\t|", key=line.count)
 
 
 def _first_line(path: str) -> str:

@@ -94,13 +94,15 @@ class Log:
                 raise InputError(f"the log has no column {name!r}; it has {', '.join(given)}")
             if name in taken - set(NOT_FEATURES):
                 raise InputError(f"column {name!r} cannot be a feature: it has another role in the log")
+        self.n_rounds = int(self._file.rows("SELECT count(*) FROM {}")[0][0])
+        """How many rounds there are."""
+        if self.n_rounds == 0:
+            raise InputError(f"{self.name} holds no rounds; at least one is expected")
         self.labels = tuple(self._labels() if labels is None else labels)
         """The labels that could be played."""
         self._numbers = {each: r for r, each in enumerate(self.labels)}
         if probability == "uniform":
             self._fixed = 1.0 / len(self.labels)
-        self.n_rounds = int(self._file.rows("SELECT count(*) FROM {}")[0][0])
-        """How many rounds there are."""
         head = self._head()
         self.fingerprint = _digest(self.roles, head)
         """Known by its first rows."""
@@ -166,8 +168,7 @@ class Log:
 
     def _head(self) -> Table:
         found = next(self._file.batches(self._wanted, rest=f"{self._order} LIMIT {FIRST}"), None)
-        if found is None:
-            raise InputError(f"{self.name} holds no rounds; at least one is expected")
+        assert found is not None
         self._rounds(found)  # refuses what it must before anything is done
         return Table({name: found.columns[name] for name in self.features}, len(found))
 
