@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import glob
 import gzip
+import io
 import os
 import sys
 import tempfile
@@ -193,8 +194,8 @@ def _ragged(path: str) -> str | None:
         return None
     try:
         mark = _delimiter(_first_line(path))
-        opened = gzip.open(path, "rt", encoding="utf-8-sig") if path.endswith(".gz") else None
-        with opened or Path(path).open(encoding="utf-8-sig", newline="") as file:
+        with gzip.open(path, "rb") if path.endswith(".gz") else Path(path).open("rb") as raw:
+            file = io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")  # type: ignore[type-var]
             width = None
             for number, row in enumerate(csv.reader(file, delimiter=mark), start=1):
                 width = width or len(row)
