@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fliptron.arrays import Array
-from fliptron.encoding.encoder import Encoder
+from fliptron.encoding.encoder import Bends, Encoder
 from fliptron.encoding.records import is_missing
 from fliptron.encoding.schema import Schema
 from fliptron.learners import files
@@ -48,6 +48,9 @@ class Policy:
         The columns of a record: a `Schema`, or records from which one is inferred.
     learner
         The class of the learner; `Fliptron` has nothing to tune.
+    curves
+        How many curves of the numbers x has, for classes that are not linear; "auto" where there is room for them, 0
+        for none. See `Encoder`.
     settings
         The learner's other parameters, such as `gamma` and `seed`.
 
@@ -60,10 +63,19 @@ class Policy:
     >>> policy.learn(choice, 1)
     """
 
-    def __init__(self, labels: Iterable[Any], schema: Any, learner: type[Learner] = Fliptron, **settings: Any) -> None:
+    def __init__(
+        self,
+        labels: Iterable[Any],
+        schema: Any,
+        learner: type[Learner] = Fliptron,
+        *,
+        curves: Bends = "auto",
+        **settings: Any,
+    ) -> None:
         self.labels = _labels(labels)
         """What can be played, in the learner's order."""
-        self.encoder = Encoder(schema if isinstance(schema, Schema) else Schema.infer(schema))
+        known = schema if isinstance(schema, Schema) else Schema.infer(schema)
+        self.encoder = Encoder.of(known, len(self.labels), curves)
         shape: dict[str, Any] = {"n_classes": len(self.labels), "n_features": self.encoder.n_features}
         try:
             self.learner = learner(**shape, **settings)
@@ -128,9 +140,9 @@ class Policy:
         found: Estimate = self.learner.estimate()
         return found
 
-    def opened(self, schema: Schema | None, labels: Sequence[Any], name: str) -> tuple[Learner, Encoder]:
+    def opened(self, encoder: Encoder | None, labels: Sequence[Any], name: str) -> tuple[Learner, Encoder]:
         """The learner and the encoder, for a simulation whose records and labels must be the policy's."""
-        if schema != self.encoder.schema:
+        if encoder is None or not self.encoder.like(encoder):
             raise InputError(f"{name} does not hold records of the policy's columns; see Dataset.of_records")
         if tuple(labels) != self.labels:
             raise InputError(f"the policy's labels are {named(self.labels)}; those of {name} are others")
@@ -153,8 +165,13 @@ class Policy:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to an `.npz` file, whole or not at all. `Learner.load` reads the learner alone."""
         with self.learner.held():
-            about = {"labels": list(self.labels), "schema": self.encoder.schema.to_plain(), "learnt": self.learnt}
-            content = self.learner.packed({"policy": about}, {"moments": self.encoder.moments})
+            about = {
+                "labels": list(self.labels),
+                "schema": self.encoder.schema.to_plain(),
+                "curves": len(self.encoder.curves.pairs),
+                "learnt": self.learnt,
+            }
+            content = self.learner.packed({"policy": about}, self.encoder.arrays())
         write_whole(Path(path), content)
 
     @classmethod
@@ -171,12 +188,14 @@ class Policy:
             policy.learner = learner
             try:
                 policy.labels = _labels(about["labels"])
-                policy.encoder = Encoder(Schema.plain(about["schema"]))
+                policy.encoder = Encoder(Schema.plain(about["schema"]), curves=about["curves"])
                 policy.learnt = {str(log): int(count) for log, count in about["learnt"].items()}
             except (InputError, KeyError, TypeError, ValueError, AttributeError) as error:
                 raise InputError(f"{path} is not a saved policy ({error})") from None
-            moments = policy.encoder.moments
-            moments[...] = saved.array("moments", moments, -1e300, 1e300)
+            last = max(policy.encoder.n_numbers - 1, 0)
+            bounds = {"pairs": (0, last), "slopes": (-1e6, 1e6), "phases": (0.0, 7.0), "moments": (-1e300, 1e300)}
+            for name, array in policy.encoder.arrays().items():
+                array[...] = saved.array(name, array, *bounds[name])
             fits = (len(policy.labels), policy.encoder.n_features) == (learner.n_classes, learner.n_features)
             flaw = policy.encoder.flaw() or ("" if fits else "its labels or columns are not those of its learner")
             if flaw:

@@ -89,7 +89,7 @@ def simulate(
         raise InputError(f"the data is a {type(dataset).__name__}; a Dataset is expected: see load and Dataset.of")
     encoder = copy.deepcopy(dataset.encoder)
     if hasattr(learner, "opened"):  # a policy
-        learner, encoder = learner.opened(encoder and encoder.schema, dataset.classes, dataset.name)
+        learner, encoder = learner.opened(encoder, dataset.classes, dataset.name)
     rounds = whole("rounds", dataset.n_rows if rounds is None else rounds, 1, 10**15)
     longest = whole("block", block, 1)
     block = longest if progress is None else min(longest, 256)

@@ -195,7 +195,7 @@ def _ragged(path: str) -> str | None:
     try:
         mark = _delimiter(_first_line(path))
         with gzip.open(path, "rb") if path.endswith(".gz") else Path(path).open("rb") as raw:
-            file = io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")  # type: ignore[type-var]
+            file = io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
             width = None
             for number, row in enumerate(csv.reader(file, delimiter=mark), start=1):
                 width = width or len(row)

@@ -12,7 +12,7 @@ from fliptron.arrays import Array, Csr, Matrix, Scaled, aligned, as_csr, as_labe
 from fliptron.refusals import InputError
 
 if TYPE_CHECKING:
-    from fliptron.encoding.encoder import Encoder
+    from fliptron.encoding.encoder import Bends, Encoder
     from fliptron.encoding.schema import Schema
 
 _MEASURED = 50  # different numbers as labels, of fewer than five rows each: a quantity rather than classes
@@ -96,7 +96,14 @@ class Dataset:
 
     @classmethod
     def of_records(
-        cls, records: Any, y: Any, *, name: str = "data", schema: Schema | None = None, source: str = "given"
+        cls,
+        records: Any,
+        y: Any,
+        *,
+        name: str = "data",
+        schema: Schema | None = None,
+        curves: Bends = "auto",
+        source: str = "given",
     ) -> Dataset:
         """Build a data set from records, which are encoded as they are played; see `Encoder`.
 
@@ -110,22 +117,25 @@ class Dataset:
             What to call it.
         schema
             The columns; inferred from the first records unless given.
+        curves
+            How many curves of the numbers x has, for classes that are not linear; "auto" where there is room for them,
+            0 for none.
         source
             Where the data comes from.
 
         >>> Dataset.of_records([{"age": 31, "city": "Rome"}, {"age": 18, "city": "Oslo"}], ["hats", "shoes"])
-        Dataset('data', 2 rows × 13 features, 2 classes, encoded)
+        Dataset('data', 2 rows × 141 features, 2 classes, encoded)
         """
         from fliptron.encoding.encoder import Encoder  # brings the compiler
         from fliptron.encoding.records import Table
         from fliptron.encoding.schema import Schema
 
         table = Table.of(records)
-        encoder = Encoder(schema or Schema.infer(table))
-        raw = encoder.raw(table)
         numbers, classes = _number(np.asarray(y), len(table))
         if len(classes) < 2:
             raise InputError(f"{name} has {len(classes)} class; at least 2 are expected")
+        encoder = Encoder.of(schema or Schema.infer(table), len(classes), curves)
+        raw = encoder.raw(table)
         labels = as_labels(numbers, len(table), len(classes))
         X = Csr(raw.indptr, raw.indices, raw.data, encoder.n_features) if encoder.sparse else raw
         return _made(name, X, labels, encoder.n_features, classes, source, 1.0, encoder)

@@ -5,18 +5,22 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from fliptron.arrays import Array, SparseRow
+from fliptron.encoding.curves import bend, draw, room_for
 from fliptron.encoding.records import Table, is_missing, is_no_number, moment
 from fliptron.encoding.scaling import COUNT, SQUARES, merged, standardise, to_unit, to_unit_sparse
 from fliptron.encoding.schema import BUCKETS, SPARE, Column, Schema
-from fliptron.refusals import InputError
+from fliptron.refusals import InputError, whole
 
+_MOST_CURVES = 10_000
 _REMEMBERED = 100_000  # words of a column whose places are not computed again
 _DAY, _WEEK = 2 * math.pi / 86_400, 2 * math.pi / 604_800
+Bends = int | Literal["auto"]
+"""How many curves."""
 Place = tuple[int, float]
 """Where in x a word goes, and what is written there."""
 
@@ -30,7 +34,7 @@ class Encoder:
     - A *category* has a place for every value seen among the first rows, and a few more that other values share.
     - Each of *many* values is hashed (BLAKE2) to one of 256 places, with a sign.
     - A missing value has a place of its own if there were gaps among the first rows. All others share one.
-    - A constant 1 comes first, and x is scaled to length 1.
+    - A constant 1 comes first, `Curves` of the numbers come last, and x is scaled to length 1.
 
     Where a column has many values, x is sparse: a `SparseRow`, and many of them a SciPy CSR array.
 
@@ -38,6 +42,10 @@ class Encoder:
     ----------
     schema
         The columns, such as `Schema.infer` finds.
+    curves
+        How many curves of the numbers to add, from 0 to 10,000; see `fliptron.encoding.curves`. A sparse x has none.
+    seed
+        Of the curves.
 
     Examples
     --------
@@ -49,14 +57,14 @@ class Encoder:
     ((13,), 1.0)
     """
 
-    def __init__(self, schema: Schema) -> None:
+    def __init__(self, schema: Schema, *, curves: int = 0, seed: int = 0) -> None:
         self.schema = schema
         columns = [column for column in schema.columns if column.kind != "unused"]
         self._numbers = [column for column in columns if column.numbers]
         self._words = [column for column in columns if not column.numbers]
         at = 1 + sum(column.numbers for column in self._numbers)
-        self.moments = np.zeros((3, at - 1))
-        """Running count, mean and squared deviations of every number."""
+        self.n_numbers = at - 1
+        """How many numbers are centred and scaled."""
         self._first: dict[str, int] = {}
         for column in self._words:
             self._first[column.name] = at
@@ -66,15 +74,39 @@ class Encoder:
         for column in columns:
             self._gap[column.name] = at if column.gaps else self._shared
             at += column.gaps
-        self.n_features = at
-        """The length of every x."""
         self.sparse = any(column.kind == "many" for column in columns)
         """Whether x is sparse."""
-        self._dense = np.arange(1 + self.moments.shape[1])
+        bent = 0 if self.sparse or not self.n_numbers else whole("curves", curves, 0, _MOST_CURVES)
+        self._straight = at
+        self.curves = draw(max(self.n_numbers, 1), bent, whole("seed", seed, 0))
+        """The curves at the end of x."""
+        self.n_features = at + bent
+        """The length of every x."""
+        self.moments = np.zeros((3, self.n_numbers + bent - self.curves.phases.size))
+        """Running count, mean and squared deviations of every number, and of every product."""
+        self._dense = np.arange(1 + self.n_numbers)
         self._places: dict[str, dict[Any, Place]] = {
             column.name: {value: (self._first[column.name] + k, 1.0) for k, value in enumerate(column.values)}
             for column in self._words
         }
+
+    @classmethod
+    def of(cls, schema: Schema, n_classes: int, curves: Bends = "auto") -> Encoder:
+        """An encoder for a learner of K labels.
+
+        Parameters
+        ----------
+        schema
+            The columns.
+        n_classes
+            K.
+        curves
+            How many curves, or "auto": 128, or as many as leave room for whole covariances, K·d² ≤ 2²⁰; none if that
+            is fewer than 32.
+        """
+        straight = cls(schema)
+        count = room_for(n_classes, straight.n_features) if curves == "auto" else curves
+        return cls(schema, curves=count) if count else straight
 
     def encode(self, record: Mapping[str, Any], *, update: bool = True) -> Any:
         """x of one record.
@@ -109,15 +141,16 @@ class Encoder:
                 placed.append(self._place(column, value))
         placed += [(gap, 1.0) for gap in sorted(set(gaps))]
         places, signs = [place for place, _ in placed], [sign for _, sign in placed]
-        standardise(self.moments, x, update)
+        standardise(self.moments, x, self.n_numbers, update)
         if self.sparse:
             values = np.concatenate([row, signs])
             to_unit(values[None])
             return SparseRow(np.concatenate([self._dense, places]).astype(np.int32), values)
-        whole = np.zeros((1, self.n_features))
-        whole[0, :k], whole[0, places] = row, signs
-        to_unit(whole)
-        return whole[0]
+        full = np.zeros((1, self.n_features))
+        full[0, :k], full[0, places] = row, signs
+        bend(self.curves, self.moments, full, self._straight, update)
+        to_unit(full)
+        return full[0]
 
     def encode_all(self, records: Any, *, update: bool = True) -> Any:
         """X of many records, a row for each: what `encode` would make of them one after the other.
@@ -146,33 +179,43 @@ class Encoder:
         for w, column in enumerate(self._words):
             self._fill_words(column, table.columns.get(column.name), places[:, w], signs[:, w])
             missing.append((column, signs[:, w] == 0.0))
-        marks = np.zeros((n, self.n_features - self._shared))
+        marks = np.zeros((n, self._straight - self._shared))
         for column, gaps in missing:
             marks[gaps, self._gap[column.name] - self._shared] = 1.0
         if self.sparse:
             return self._csr(X, places, signs, marks)
         rows, words = np.nonzero(signs)
         X[rows, places[rows, words]] = signs[rows, words]
-        X[:, self._shared :] = marks
+        X[:, self._shared : self._straight] = marks
         return X
 
     def scaled(self, raw: Any, *, update: bool = True) -> Any:
         """X from its raw form, in place: numbers by the running means and variances, rows to length 1."""
         if not self.sparse:
-            standardise(self.moments, raw[:, : len(self._dense)], update)
+            standardise(self.moments, raw, self.n_numbers, update)
+            bend(self.curves, self.moments, raw, self._straight, update)
             to_unit(raw)
             return raw
         places = raw.indptr[:-1, None] + self._dense
         numbers = raw.data[places]
-        standardise(self.moments, numbers, update)
+        standardise(self.moments, numbers, self.n_numbers, update)
         raw.data[places] = numbers
         to_unit_sparse(raw.indptr, raw.data)
         return raw
 
+    def like(self, other: Encoder) -> bool:
+        """Whether another encoder makes x in the same way, means and variances aside."""
+        same = zip(self.curves, other.curves, strict=True)
+        return self.schema == other.schema and all(np.array_equal(a, b) for a, b in same)
+
+    def arrays(self) -> dict[str, Array]:
+        """What a file must hold besides the schema."""
+        return {"moments": self.moments, **self.curves._asdict()}
+
     def merge(self, other: Encoder) -> None:
         """Take in the means and variances of an encoder with the same schema, which saw other records."""
-        if other.schema != self.schema:
-            raise InputError("the other encoder has another schema; encoders of one schema can be merged")
+        if not self.like(other):
+            raise InputError("the other encoder has another schema or other curves; encoders of one kind can be merged")
         self.moments[:] = merged(self.moments, other.moments)
 
     def flaw(self) -> str:
@@ -208,7 +251,7 @@ class Encoder:
         import scipy.sparse as sp  # noqa: PLC0415  # slow to load
 
         n = len(X)
-        gaps = np.arange(self._shared, self.n_features)
+        gaps = np.arange(self._shared, self._straight)
         values = np.hstack([X, signs, marks])
         indices = np.hstack([np.tile(self._dense, (n, 1)), places, np.tile(gaps, (n, 1))])
         kept = values != 0.0

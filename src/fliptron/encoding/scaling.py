@@ -16,30 +16,34 @@ _LARGEST = 1e100  # its square is a number
 
 
 @compiled(**STEP)
-def standardise(moments: Array, X: Array, update: bool) -> None:
-    """Each number, the first column aside, less its mean, in standard deviations; 0 where it is missing or all alike.
+def scale(moments: Array, j: int, v: float, update: bool) -> float:
+    """Number j less its mean, in standard deviations; 0 where it is missing or has been the same always.
 
-    Welford's update, with each row's own values in it, so that nothing ahead is looked at.
+    Welford's update, with the value itself in it, so that nothing ahead is looked at.
     """
+    if isnan(v):
+        return 0.0
+    v = min(max(v, -_LARGEST), _LARGEST)
+    n, mean, squares = moments[COUNT, j], moments[MEAN, j], moments[SQUARES, j]
+    if update:
+        near = v
+        if n >= _SETTLED and squares > 0.0:
+            reach = REACH * sqrt(squares / n)
+            near = min(max(v, mean - reach), mean + reach)
+        n, step = n + 1.0, near - mean
+        mean += step / n
+        squares += step * (near - mean)
+        moments[COUNT, j], moments[MEAN, j], moments[SQUARES, j] = n, mean, squares
+    spread = sqrt(squares / n) if n > 0.0 else 0.0
+    return min(max((v - mean) / spread, -REACH), REACH) if spread > 0.0 else 0.0
+
+
+@compiled(**STEP)
+def standardise(moments: Array, X: Array, numbers: int, update: bool) -> None:
+    """The numbers of each row, which follow its first place, centred and scaled."""
     for i in range(X.shape[0]):
-        for j in range(moments.shape[1]):
-            v = X[i, j + 1]
-            if isnan(v):
-                X[i, j + 1] = 0.0
-                continue
-            v = min(max(v, -_LARGEST), _LARGEST)
-            n, mean, squares = moments[COUNT, j], moments[MEAN, j], moments[SQUARES, j]
-            if update:
-                near = v
-                if n >= _SETTLED and squares > 0.0:
-                    reach = REACH * sqrt(squares / n)
-                    near = min(max(v, mean - reach), mean + reach)
-                n, step = n + 1.0, near - mean
-                mean += step / n
-                squares += step * (near - mean)
-                moments[COUNT, j], moments[MEAN, j], moments[SQUARES, j] = n, mean, squares
-            spread = sqrt(squares / n) if n > 0.0 else 0.0
-            X[i, j + 1] = min(max((v - mean) / spread, -REACH), REACH) if spread > 0.0 else 0.0
+        for j in range(numbers):
+            X[i, j + 1] = scale(moments, j, X[i, j + 1], update)
 
 
 @compiled(**STEP)
