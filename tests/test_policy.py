@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from conftest import LEARNERS
-from fliptron import RCNBF, Fliptron, InputError, Learner, RidgeRegression, simulate
+from fliptron import RCNBF, Fliptron, InputError, Learner, LeastMeanSquares, RidgeRegression, simulate
 from fliptron.cli.group import commands as main
 from fliptron.datasets.dataset import Dataset
 from fliptron.datasets.shop import OFFERS, shop
@@ -224,6 +224,9 @@ class TestEvaluation:
         assert better.is_real
         assert "better than the log's own" in str(better)
         assert paired.interval[0] <= truth["ours"] - truth["plain"] <= paired.interval[1]
+        assert found.to_frame().accuracy_dr.iloc[2] == found.values["ours"].accuracy["dr"][0]
+        assert len(found.plot().axes) == 1
+        assert "true accuracy" in found._repr_html_()
         apart = sum(np.diff(found.values[name].accuracy["dr"][1])[0] for name in ("plain", "ours"))
         assert np.diff(paired.interval)[0] < 0.5 * apart
 
@@ -236,6 +239,19 @@ class TestEvaluation:
             learn_log(opened, RCNBF, rates=(0.1, 0.3))
         with pytest.raises(InputError, match="all 20,000 rounds are left out"):
             evaluate(Log(log), {}, skip=20_000)
+
+    @pytest.mark.parametrize("gamma", [0.1, 1.0])
+    def test_the_noise_of_another_policys_log_is_found(self, digits: Any, gamma: Any) -> None:
+        """A label that the learner itself would not have played is not wrong for that."""
+        other = LeastMeanSquares(n_classes=10, n_features=64, gamma=gamma, seed=2)
+        log = simulate(other, digits, rates=(0.05, 0.3), rounds=40_000, seed=2, log=True).log
+        learner = Fliptron(n_classes=10, n_features=64)
+        learner.replay(digits.X[log.row], log)
+        found = learner.estimate()
+        for name, truth in (("rho0", 0.05), ("rho1", 0.3), ("accuracy", np.mean(log.label == digits.y[log.row]))):
+            low, high = found.intervals[name]
+            assert low <= truth <= high
+            assert high - low < 0.2
 
     def test_a_policy_goes_on_where_it_stopped(self, log: Path) -> None:
         opened = Log(log)
@@ -284,6 +300,19 @@ class TestCommands:
         assert result.exit_code == 2
         assert words in result.stderr
         assert not Path("policy.npz").exists()
+
+    def test_run_keeps_its_best_learner(self, tmp_path: Path, monkeypatch: Any) -> None:
+        monkeypatch.chdir(tmp_path)
+        random = np.random.default_rng(0)
+        lines = [f"{age},{city},{'old' if age > 40 else city}" for age, city in
+                 zip(random.integers(18, 80, 200), random.choice(["Rome", "Oslo"], 200), strict=True)]  # fmt: skip
+        Path("table.csv").write_text("age,city,segment\n" + "\n".join(lines))
+        options = ["--label", "segment", "--rounds", "2000", "--seeds", "2", "--save", "best.npz"]
+        chosen = ["--learner", "Fliptron", "--learner", "Banditron", "--learner", "Perceptron"]
+        result = CliRunner().invoke(main, ["run", "--dataset", "table.csv", *options, *chosen])
+        assert result.exit_code == 0
+        assert result.stdout.endswith("Saved:   best.npz (Fliptron)\n")
+        assert Policy.load("best.npz").predict([{"age": 70, "city": "Oslo"}]) == ["old"]
 
     def test_a_bad_line_is_named(self, tmp_path: Path) -> None:
         made = policy(seed=1)

@@ -80,10 +80,11 @@ def write(runs: pd.DataFrame, docs: Path) -> list[Path]:
         paired = np.mean([np.diff(each["paired"])[0] for each in known])
         apart = np.mean([sum(np.diff(each["accuracy"][n]["dr"])[0] for n in NAMES[1:]) for each in known])
         best = np.mean([each["truth"]["best"] for each in told])
+        shown = np.mean([each["real"] for each in known])
         notes.append(
             f"At {pair(rates)}: identified in {(cell.verdict == 'identified').sum()} of {len(cell)} logs. No policy "
-            f"can be right more often than {best:.3f}. The paired interval is {paired / apart:.2f} as wide as the two of "
-            f"the policies together, and shows a difference in {np.mean([each['real'] for each in known]):.0%} of logs."
+            f"can be right more often than {best:.3f}. The paired interval is {paired / apart:.2f} as wide as the two "
+            f"of the policies together; it shows a difference in {shown:.0%} of logs."
         )
     text = f"""# Intervals on the logs of a shop
 

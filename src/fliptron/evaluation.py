@@ -31,6 +31,8 @@ from fliptron.noise.estimate import Z95, Estimate, Interval
 from fliptron.noise.plateaus import Plateaus
 from fliptron.policy import Policy
 from fliptron.refusals import InputError
+from fliptron.shown import axes as new_axes
+from fliptron.shown import frame, html
 
 LOGGED = "the log's own"
 """The name of the policy that made the log."""
@@ -90,7 +92,7 @@ class Difference:
         return f"{better} is better than {worse}: right {abs(self.accuracy):.3f} more often, [{low:.3f}, {high:.3f}]."
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Evaluation:
     """What policies are worth by one log."""
 
@@ -99,6 +101,46 @@ class Evaluation:
     values: Mapping[str, Value]
     differences: tuple[Difference, ...]
     """Of every policy from the one before it, paired round by round."""
+
+    def to_frame(self) -> Any:
+        """One row per policy: its mean bit, its rounds and their worth, and where known its accuracy by each method."""
+        rows: list[dict[str, Any]] = []
+        for name, value in self.values.items():
+            row = {"policy": name, "mean_bit": value.mean_bit["dr"], "rounds": value.rounds, "worth": value.effective}
+            for how, (centre, (low, high)) in (value.accuracy or {}).items():
+                row |= {f"accuracy_{how}": centre, f"accuracy_{how}_low": low, f"accuracy_{how}_high": high}
+            rows.append(row)
+        return frame({name: [row.get(name) for row in rows] for name in rows[-1]})
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw the true accuracy of each policy with its interval; the figure."""
+        axes = new_axes(axes, size=(7.0, 1.2 + 0.5 * len(self.values)))
+        for at, value in enumerate(self.values.values()):
+            if value.accuracy is None:
+                raise InputError(f"there is no accuracy to draw: {self.noise.reason}")
+            centre, (low, high) = value.accuracy["dr"]
+            colour = "0.5" if at == 0 else "#0072B2"
+            axes.errorbar(centre, at, xerr=[[centre - low], [high - centre]], fmt="o", color=colour, capsize=3)
+            place = {"xytext": (0, 7), "textcoords": "offset points", "ha": "center", "color": colour}
+            axes.annotate(f"{centre:.3f}", (centre, at), **place)
+        axes.set_yticks(range(len(self.values)), list(self.values))
+        axes.set_ylim(len(self.values) - 0.5, -0.7)
+        axes.set_xlim(0, 1)
+        axes.set_xlabel("true accuracy, behind the flipped bits (95 % interval)")
+        axes.grid(axis="x", color="0.92", linewidth=0.8)
+        return axes.figure
+
+    def __repr__(self) -> str:
+        return f"Evaluation({', '.join(self.values)}: {' '.join(map(str, self.differences))})"
+
+    def _repr_html_(self) -> str:
+        rows = []
+        for name, value in self.values.items():
+            centre, (low, high) = (value.accuracy or {}).get("dr", (None, (None, None)))
+            told = "–" if centre is None else f"{centre:.3f} [{low:.3f}, {high:.3f}]"
+            rows.append((name, f"{value.mean_bit['dr']:.4f}", told, f"{value.rounds:,}", f"{value.effective:,.0f}"))
+        columns = ["policy", "mean bit", "true accuracy", "rounds", "worth"]
+        return html(" ".join(map(str, self.differences)), rows, columns)
 
 
 def evaluate(

@@ -20,6 +20,7 @@ from fliptron.noise.estimate import Estimate
 from fliptron.output import write_whole
 from fliptron.refusals import InputError
 from fliptron.rounds import MOST_CLASSES, Decision, Rounds
+from fliptron.shown import html
 
 _PLAIN = str | int | float | bool
 
@@ -84,6 +85,16 @@ class Policy:
         self._numbers = {label: r for r, label in enumerate(self.labels)}
         self.learnt: dict[str, Any] = {}
         """Which logs it has learnt from: the fingerprint of each, and how many of its rounds."""
+
+    @classmethod
+    def around(cls, labels: Iterable[Any], encoder: Encoder, learner: Learner) -> Policy:
+        """A policy from an encoder and a learner that fit each other."""
+        policy = object.__new__(cls)
+        policy.labels, policy.encoder, policy.learner, policy.learnt = _labels(labels), encoder, learner, {}
+        policy._numbers = {label: r for r, label in enumerate(policy.labels)}
+        if (len(policy.labels), encoder.n_features) != (learner.n_classes, learner.n_features):
+            raise InputError("its labels or columns are not those of its learner")
+        return policy
 
     def decide(self, record: Mapping[str, Any], eligible: Iterable[Any] | None = None) -> Choice:
         """Choose a label for one record.
@@ -184,24 +195,23 @@ class Policy:
                 raise InputError(
                     f"{path} holds a {type(learner).__name__} without labels or schema; a policy is expected"
                 )
-            policy = object.__new__(cls)
-            policy.learner = learner
             try:
-                policy.labels = _labels(about["labels"])
-                policy.encoder = Encoder(Schema.plain(about["schema"]), curves=about["curves"])
+                encoder = Encoder(Schema.plain(about["schema"]), curves=about["curves"])
+                policy = cls.around(about["labels"], encoder, learner)
                 policy.learnt = {str(log): int(count) for log, count in about["learnt"].items()}
             except (InputError, KeyError, TypeError, ValueError, AttributeError) as error:
                 raise InputError(f"{path} is not a saved policy ({error})") from None
-            last = max(policy.encoder.n_numbers - 1, 0)
+            last = max(encoder.n_numbers - 1, 0)
             bounds = {"pairs": (0, last), "slopes": (-1e6, 1e6), "phases": (0.0, 7.0), "moments": (-1e300, 1e300)}
-            for name, array in policy.encoder.arrays().items():
+            for name, array in encoder.arrays().items():
                 array[...] = saved.array(name, array, *bounds[name])
-            fits = (len(policy.labels), policy.encoder.n_features) == (learner.n_classes, learner.n_features)
-            flaw = policy.encoder.flaw() or ("" if fits else "its labels or columns are not those of its learner")
-            if flaw:
-                raise InputError(f"{path} is not a saved policy: {flaw}")
-        policy._numbers = {label: r for r, label in enumerate(policy.labels)}
+            if encoder.flaw():
+                raise InputError(f"{path} is not a saved policy: {encoder.flaw()}")
         return policy
+
+    def _repr_html_(self) -> str:
+        told = [(column.name, str(column).partition(": ")[2]) for column in self.encoder.schema.columns]
+        return html(repr(self), told, ["column", "holds"])
 
     def __repr__(self) -> str:
         columns = len(self.encoder.schema.columns)

@@ -10,6 +10,8 @@ import numpy as np
 
 from fliptron.arrays import Array, as_matrix
 from fliptron.refusals import InputError, real
+from fliptron.shown import axes as new_axes
+from fliptron.shown import frame, html
 
 LEAST_PROBABILITY = 1e-30
 """The least probability of a played label that is learnt from: updates divide by it."""
@@ -163,7 +165,7 @@ class Rounds:
         return Rounds(**{name: np.concatenate([table[name] for table in tables]) for name in tables[0]})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Trace:
     """What happened in a run: counts up to each checkpoint, made by the scorer, who knows the truth."""
 
@@ -215,6 +217,32 @@ class Trace:
     def greedy_error(self) -> float:
         """Final error rate of the greedy label."""
         return float(self.greedy_errors[-1])
+
+    def to_frame(self) -> Any:
+        """One row per checkpoint: rounds, errors, and counts."""
+        counts = {name: getattr(self, name) for name in ("mistakes", "greedy_mistakes", "explored", "positives")}
+        return frame({"rounds": self.rounds, "error": self.errors, "greedy_error": self.greedy_errors, **counts})
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw error against rounds, on logarithmic scales; the figure."""
+        axes = new_axes(axes)
+        axes.loglog(self.rounds, np.maximum(self.errors, 1e-9), label=f"{self.learner} on {self.dataset}")
+        axes.set_ylim(bottom=max(self.errors[self.errors > 0].min(initial=1.0) / 2, 1e-7))
+        axes.set_xlabel("rounds")
+        axes.set_ylabel("error of the played label")
+        axes.legend(frameon=False)
+        axes.grid(color="0.92", linewidth=0.8)
+        return axes.figure
+
+    def __repr__(self) -> str:
+        rho0, rho1 = self.rates
+        what = f"{self.learner} on {self.dataset}, rates ({rho0:g}, {rho1:g}), seed {self.seed}"
+        return f"Trace({what}: error {self.error:.4g} after {self.rounds[-1]:,} rounds)"
+
+    def _repr_html_(self) -> str:
+        places = [i for i in range(len(self.rounds)) if i % 20 == 0] + [len(self.rounds) - 1]
+        rows = [(f"{self.rounds[i]:,}", f"{self.errors[i]:.4f}", f"{self.greedy_errors[i]:.4f}") for i in places]
+        return html(repr(self), rows, ["rounds", "error", "greedy error"])
 
 
 class Learns(Protocol):

@@ -11,8 +11,9 @@ from fliptron.auditing import audit
 from fliptron.cli.group import Whole, command, writable
 from fliptron.cli.reading import log_options, open_log, reading
 from fliptron.cli.show import estimated, show_estimate
+from fliptron.noise.curve import margin_curve
 from fliptron.output import make_folder, write_whole
-from fliptron.report.figures import draw, margin_curve
+from fliptron.report.figures import draw
 
 
 @command(name="estimate")
@@ -52,4 +53,9 @@ def estimate(*, log: str, window: int, half_life: float | None, out: str, as_jso
     click.echo(f"\nVerdict: {found.verdict}. {found.reason[0].upper()}{found.reason[1:]}.")
     rounds, others = found.details["rounds"], found.details["not_greedy"]
     click.echo(f"{rounds:,} rounds; those that played another label than the greedy one are worth {others:,.0f}.")
+    if found.verdict != "identified" and opened.has_probabilities:
+        halves = [
+            f"±{found.with_exploration(share, len(opened.labels)):.3f} with {share:.0%}" for share in (0.01, 0.05)
+        ]
+        click.echo(f"Had some of the rounds played a random label, rho0 would be known to {' or '.join(halves)}.")
     click.echo(f"Picture: {picture}")

@@ -17,7 +17,7 @@ from fliptron.evaluation import evaluate as evaluate_policies
 from fliptron.output import make_folder, write_whole
 from fliptron.policy import Policy
 from fliptron.refusals import InputError
-from fliptron.report.figures import accuracies, draw
+from fliptron.report.figures import draw
 
 
 @command(name="evaluate")
@@ -72,7 +72,7 @@ def evaluate(*, log: str, policies: tuple[str, ...], every: bool, out: str, as_j
         found = evaluate_policies(opened, chosen, skip=learnt, progress=progress)
     picture = make_folder(folder) / "accuracy.png"
     if found.noise.verdict != "not identified":
-        svg, png, _ = draw(lambda: accuracies({name: value.accuracy["dr"] for name, value in found.values.items()}))  # type: ignore[index]
+        svg, png, _ = draw(found.plot)
         write_whole(folder / "accuracy.svg", svg)
         write_whole(picture, png)
     if as_json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import shlex
 import sys
@@ -16,11 +17,13 @@ from fliptron.cli.show import show
 from fliptron.experiments.plan import grid
 from fliptron.experiments.roster import DEFAULT, ROSTER, TOLD, build, settings
 from fliptron.experiments.runner import data
+from fliptron.policy import Policy
 from fliptron.refusals import InputError, whole
 from fliptron.report.comparison import Comparison
 from fliptron.report.statistics import plus_minus
 from fliptron.results import Results
 from fliptron.rounds import Rates
+from fliptron.simulation import simulate
 from fliptron.stream import Order
 
 
@@ -80,6 +83,11 @@ from fliptron.stream import Order
 @CLUSTER
 @click.option("--out", default="fliptron-out", show_default=True, help="Folder for table, curves, pictures and report.")
 @click.option("--log", "keep_logs", is_flag=True, help="Write every round to OUT/logs, one Parquet file per run.")
+@click.option(
+    "--save",
+    metavar="FILE",
+    help="Keep the best learner that needs no truth: let it play the first seed again, and save it (.npz).",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print rows as JSON instead of a table.")
 def run(
     *,
@@ -100,6 +108,7 @@ def run(
     cluster: str | None,
     out: str,
     keep_logs: bool,
+    save: str | None,
     as_json: bool,
 ) -> None:
     """Compare learners on one data set and one noise setting.
@@ -118,6 +127,8 @@ def run(
         raise InputError("no run is asked for; at least one learner and one seed are expected")
     if cluster and keep_logs:
         raise InputError("a cluster's workers keep no logs; use one or the other")
+    if save is not None and not save.endswith(".npz"):
+        raise InputError(f"--save is {save!r}; a name that ends in .npz is expected")
     chosen = {name: {"gamma": [gamma]} if gamma is not None and "gamma" in settings(name) else {} for name in names}
     first = whole("seed", first_seed, 0, 2**62)
     specs = grid(
@@ -154,8 +165,28 @@ def run(
         else:
             _show(comparison, table)
             click.echo(f"Picture: {folder / 'errors.png'}\nReport:  {page}")
+        if save is not None:
+            best = _save_best(comparison, table, save)
+            click.echo(f"Saved:   {save} ({best})", err=as_json)
     if interrupted or failed:
         raise SystemExit(INTERRUPTED if interrupted else 1)
+
+
+def _save_best(result: Comparison, rows: list[dict[str, Any]], path: str) -> str:
+    """Play the best learner's first run again, and keep the learner, or a policy where rows are records."""
+    able = [row for row in rows if row["learner"] not in TOLD and row["learner"] != "Perceptron"]
+    if not able:
+        raise InputError("none of the learners can be saved: all were told what no user knows")
+    name = min(able, key=lambda row: float(row["error_mean"]))["learner"]
+    spec = next(spec for spec in result.specs if spec.learner == name)
+    learner = build(name, result.dataset, seed=spec.seed, **spec.effective)
+    if not hasattr(learner, "save"):
+        raise InputError(f"{name} is not one of our learners and cannot be saved")
+    encoder = copy.deepcopy(result.dataset.encoder)
+    kept: Any = learner if encoder is None else Policy.around(result.dataset.classes, encoder, learner)
+    simulate(kept, result.dataset, rates=spec.rates, rounds=spec.rounds, seed=spec.seed, order=spec.order)
+    kept.save(path)
+    return str(name)
 
 
 def _show(result: Comparison, rows: list[dict[str, Any]]) -> None:

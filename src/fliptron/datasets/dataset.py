@@ -10,6 +10,7 @@ import numpy as np
 
 from fliptron.arrays import Array, Csr, Matrix, Scaled, aligned, as_csr, as_labels, count_rows, gate
 from fliptron.refusals import InputError
+from fliptron.shown import html
 
 if TYPE_CHECKING:
     from fliptron.encoding.encoder import Bends, Encoder
@@ -158,6 +159,11 @@ class Dataset:
         kind = kind if self.encoder is None else "encoded"
         size = f"{self.n_rows:,} rows × {self.n_features:,} features, {self.n_classes} classes"
         return f"Dataset({self.name!r}, {size}, {kind})"
+
+    def _repr_html_(self) -> str:
+        counts = np.bincount(self.y, minlength=self.n_classes)
+        rows = [(name, f"{count:,}") for name, count in zip(self.classes[:20], counts, strict=False)]
+        return html(repr(self), rows, ["class", "rows"])
 
     @property
     def n_rows(self) -> int:

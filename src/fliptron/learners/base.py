@@ -38,6 +38,7 @@ from fliptron.learners import files
 from fliptron.output import write_whole
 from fliptron.refusals import InputError, whole
 from fliptron.rounds import LEAST_PROBABILITY, Decision, Rounds
+from fliptron.shown import html
 
 Layout = str | None
 """How the K×d arrays of a state lie in memory: "by label", "by feature", or not decided before the first example."""
@@ -376,6 +377,10 @@ class Learner(ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.params.items())})"
+
+    def _repr_html_(self) -> str:
+        told = [*self.params.items(), ("decisions", f"{self.rounds:,}")]
+        return html(type(self).__name__, told)
 
     def __getstate__(self) -> dict[str, Any]:
         with self.held():

@@ -10,6 +10,7 @@ import numpy as np
 
 from fliptron.refusals import InputError, real
 from fliptron.rounds import Rates, Rounds
+from fliptron.shown import frame, html
 
 Verdict = Literal["identified", "weakly identified", "not identified"]
 Interval = tuple[float, float]
@@ -19,7 +20,7 @@ BETA_FLOOR = 0.02
 """The least β an estimate states: a point estimate must stay a possible pair of rates."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Estimate:
     """What is known of the flip rates: a value, intervals, a verdict, and the true accuracy that follows."""
 
@@ -42,6 +43,37 @@ class Estimate:
     def beta(self) -> float:
         """β = 1 − ρ0 − ρ1."""
         return self.rates.beta
+
+    def _rows(self) -> list[tuple[str, float | None, Interval]]:
+        known = self.verdict != "not identified"
+        values = {"rho0": self.rates.rho0, "rho1": self.rates.rho1, "beta": self.beta}
+        found: dict[str, float | None] = {name: value if known else None for name, value in values.items()}
+        found |= {"accuracy": self.accuracy, "greedy_accuracy": self.greedy_accuracy}
+        return [(name, value, self.intervals[name]) for name, value in found.items() if name in self.intervals]
+
+    def to_frame(self) -> Any:
+        """One row per rate and accuracy: its value, None where it is not identified, and its 95 % interval."""
+        rows = self._rows()
+        low, high = ([each[2][end] for each in rows] for end in (0, 1))
+        columns = {"name": [row[0] for row in rows], "value": [row[1] for row in rows], "low": low, "high": high}
+        return frame(columns).set_index("name")
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw mean bit against margin, which the rates are read from; the figure."""
+        from fliptron.noise.curve import margin_curve  # noqa: PLC0415  # which knows what an estimate is
+
+        return margin_curve(self, axes)
+
+    def __repr__(self) -> str:
+        told = [f"{name} {'–' if value is None else f'{value:.3g}'} [{low:.3g}, {high:.3g}]"
+                for name, value, (low, high) in self._rows()]  # fmt: skip
+        rates = told or [f"rho0 {self.rates.rho0:.3g}", f"rho1 {self.rates.rho1:.3g}"]
+        return f"Estimate({self.verdict}: {', '.join(rates)})"
+
+    def _repr_html_(self) -> str:
+        rows = [(name, "–" if value is None else f"{value:.4f}", f"{low:.4f} to {high:.4f}")
+                for name, value, (low, high) in self._rows()]  # fmt: skip
+        return html(f"{self.verdict}: {self.reason}", rows, ["", "estimate", "95 % interval"])
 
     def true_accuracy(self, mean_bit: float, variance: float = 0.0) -> tuple[float, Interval]:
         """The accuracy behind a mean bit, (mean − ρ0)/β, and a 95 % interval that includes the doubt in the rates.
@@ -68,6 +100,25 @@ class Estimate:
         up = np.sqrt(bits + ((1 - value) * (self.rates.rho0 - low0)) ** 2 + (value * (high1 - self.rates.rho1)) ** 2)
         low, high = np.clip([value - down / self.beta, value + up / self.beta], 0, 1)
         return value, (float(low), float(high))
+
+    def with_exploration(self, share: float, n_classes: int) -> float:
+        """Half the width that the interval of ρ0 would have, had a share of the rounds been drawn at random.
+
+        Parameters
+        ----------
+        share
+            Of the rounds, above 0 and at most 1.
+        n_classes
+            K.
+
+        >>> rounds = {"rounds": 10_000}
+        >>> found = Estimate(Rates(0.1, 0.3), "weakly identified", "few rounds explore", details=rounds)
+        >>> round(found.with_exploration(0.05, n_classes=4), 3)
+        0.051
+        """
+        mean = self.rates.rho0 + self.beta / n_classes
+        rounds = real("share", share, 0.0, 1.0) * self.details["rounds"]
+        return float(Z95 * np.sqrt(mean * (1 - mean) / max(rounds, 1.0)) * n_classes / (n_classes - 1))
 
     def policy_accuracy(self, rounds: Rounds, would_play: Any) -> tuple[float, Interval]:
         """The true accuracy of another policy, with a 95 % interval, from rounds that this one played.

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from fliptron.datasets.dataset import Dataset
 from fliptron.experiments.plan import Spec
@@ -19,6 +20,7 @@ from fliptron.report import page
 from fliptron.report.figures import draw, error_curves
 from fliptron.report.statistics import interval, plus_minus
 from fliptron.results import Run
+from fliptron.shown import html
 
 _NOTE = (
     "Error: share of rounds whose played label was wrong, exploration included, mean ± half the 95 % interval over "
@@ -27,7 +29,7 @@ _NOTE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Comparison:
     """What was asked for, and what has come of it."""
 
@@ -77,6 +79,22 @@ class Comparison:
             }
             for name, runs in self.finished.items()
         ]
+
+    def to_frame(self) -> Any:
+        """The same as a data frame."""
+        return pd.DataFrame(self.rows())
+
+    def plot(self) -> Any:
+        """Draw error against rounds for all learners; the figure."""
+        return error_curves(self.finished, self._title())
+
+    def __repr__(self) -> str:
+        told = f"{len(self.finished)} learners on {self.dataset.name}, {len(self.runs)} of {len(self.specs)} runs"
+        return f"Comparison({told})"
+
+    def _repr_html_(self) -> str:
+        rows = [(row["learner"], plus_minus(row["error_mean"], row["error_ci95"])) for row in self.rows()]
+        return html(repr(self), rows, ["learner", "error"])
 
     def write(self, folder: Path, command: str) -> Path:
         """Write results.json, curves.csv, errors.png, errors.svg and report.html; the path of the last."""

@@ -12,11 +12,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, PercentFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from fliptron.arrays import Array
 from fliptron.experiments.paper import NAMES, NOISE
-from fliptron.noise.estimate import Estimate
 from fliptron.report.statistics import interval, param
 from fliptron.results import Run
 
@@ -108,63 +107,6 @@ def error_curves(finished: Mapping[str, Sequence[Run]], title: str) -> Figure:
 def plain(text: str) -> str:
     """Text as it is: a name may hold a dollar sign, which starts a formula."""
     return text.replace("$", r"\$")
-
-
-def margin_curve(estimate: Estimate) -> Figure:
-    """Mean bit against margin: the label held best climbs to 1 − ρ1, the others sink to ρ0."""
-    figure = Figure(figsize=(7.0, 4.6), layout="constrained")
-    axes = figure.add_subplot()
-    curve = estimate.details["curve"]
-    edges = np.array([0.0, *(band["share"] for band in curve)])
-    middle = 1 - (edges[1:] + edges[:-1]) / 2
-    lines = (
-        ("best", "#0072B2", "label held best", "1 − ρ₁", 1 - np.array([estimate.rates.rho1])),
-        ("other", "#D55E00", "other labels", "ρ₀", np.array([estimate.rates.rho0])),
-    )
-    highest = 1 - estimate.rates.rho1
-    for name, colour, words, symbol, level in lines:
-        seen = np.array([band[name] is not None for band in curve])
-        value, half = (np.array([band[each] for band in curve], dtype=float)[seen] for each in (name, f"{name}_half"))
-        highest = max([highest, *(value + half)])
-        axes.errorbar(middle[seen], value, half, color=colour, fmt="o-", markersize=4, capsize=2, label=words)
-        if estimate.verdict != "not identified":
-            axes.axhline(level[0], color=colour, linestyle="--", linewidth=1)
-            axes.annotate(
-                f"{symbol} = {level[0]:.3f}",
-                xy=(1.0, level[0]),
-                xycoords=("axes fraction", "data"),
-                xytext=(6, 0),
-                textcoords="offset points",
-                color=colour,
-                va="center",
-                annotation_clip=False,
-            )
-    axes.axvspan(1 - estimate.details["confident_share"], 1, color="0.93", zorder=0)
-    axes.set_xlim(0, 1)
-    axes.set_ylim(0, 1 if highest > 0.5 else 1.2 * highest)
-    axes.set_xlabel("rounds ranked by margin (the surest on the right; grey: taken as certain)")
-    axes.set_ylabel("mean bit")
-    axes.xaxis.set_major_formatter(PercentFormatter(1.0))
-    axes.set_title(f"Noise {estimate.verdict}", loc="left", fontsize=11)
-    figure.legend(frameon=False, loc="outside upper right", ncols=2)
-    axes.grid(color="0.92", linewidth=0.8)
-    return figure
-
-
-def accuracies(found: Mapping[str, tuple[float, tuple[float, float]]]) -> Figure:
-    """The true accuracy of each policy, with its interval."""
-    figure = Figure(figsize=(7.0, 1.2 + 0.5 * len(found)), layout="constrained")
-    axes = figure.add_subplot()
-    for at, (value, (low, high)) in enumerate(found.values()):
-        colour = "0.5" if at == 0 else "#0072B2"
-        axes.errorbar(value, at, xerr=[[value - low], [high - value]], fmt="o", color=colour, capsize=3)
-        axes.annotate(f"{value:.3f}", (value, at), xytext=(0, 7), textcoords="offset points", ha="center", color=colour)
-    axes.set_yticks(range(len(found)), list(found))
-    axes.set_ylim(len(found) - 0.5, -0.7)
-    axes.set_xlim(0, 1)
-    axes.set_xlabel("true accuracy, behind the flipped bits (95 % interval)")
-    axes.grid(axis="x", color="0.92", linewidth=0.8)
-    return figure
 
 
 def panels(
