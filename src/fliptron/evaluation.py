@@ -209,12 +209,12 @@ class _Sums:
 
     def add(self, weight: Array, bit: Array, robust: Array) -> None:
         self.n += weight.size
-        self.w += weight.sum()
-        self.ww += (weight**2).sum()
-        self.wb += (weight * bit).sum()
-        self.wwb += (weight**2 * bit).sum()
-        self.r += robust.sum()
-        self.rr += (robust**2).sum()
+        self.w += float(weight.sum())
+        self.ww += float((weight**2).sum())
+        self.wb += float((weight * bit).sum())
+        self.wwb += float((weight**2 * bit).sum())
+        self.r += float(robust.sum())
+        self.rr += float((robust**2).sum())
 
     def value(self, noise: Estimate) -> Value:
         if not self.w > 0.0:

@@ -62,7 +62,7 @@ class TableFile:
 
     def rows(self, query: str) -> list[Any]:
         """What a query finds, all of it; {} stands for the table."""
-        with self._refusing(), self._duckdb.connect() as database:
+        with self._opened() as database:
             return list(database.execute(query.format(self._source), self._asked).fetchall())
 
     def batches(self, names: Sequence[str], *, size: int = BATCH, rest: str = "") -> Iterator[Table]:
@@ -78,7 +78,7 @@ class TableFile:
             What follows in the query, such as an order.
         """
         columns = ", ".join(map(quoted, names))
-        with self._refusing(), self._duckdb.connect() as database:
+        with self._opened() as database:
             database.execute(f"SELECT {columns} FROM {self._source}{rest}", self._asked)
             start = 0
             while len(frame := database.fetch_df_chunk(max(size // 2048, 1))):
@@ -87,10 +87,12 @@ class TableFile:
                 start += len(table)
 
     @contextmanager
-    def _refusing(self) -> Iterator[None]:
-        """Whatever DuckDB cannot read becomes one sentence."""
+    def _opened(self) -> Iterator[Any]:
+        """A database that draws no bars on the terminal; whatever it cannot read becomes one sentence."""
         try:
-            yield
+            with self._duckdb.connect() as database:
+                database.execute("SET enable_progress_bar = false")
+                yield database
         except self._duckdb.Error as error:
             ragged = next(filter(None, map(_ragged, self._paths)), None)
             if ragged is not None:
