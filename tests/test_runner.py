@@ -11,11 +11,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from fliptron import InputError
+from fliptron import InputError, Log, audit
 from fliptron.experiments.plan import grid
 from fliptron.experiments.runner import Watch, play
+from fliptron.logs.tables import write_table
 from fliptron.results import Results
 
 SPECS = grid(
@@ -183,10 +185,25 @@ def test_a_cluster_gives_the_same_numbers_and_survives_a_killed_worker(tmp_path:
         assert driver.returncode == 0, text
         assert finish(fliptron_cli("play", tmp_path / "plan.toml", "--out", here)) == 0
         assert numbers(Results(folder)).equals(numbers(Results(here)))
+        _a_log_is_read_alike(tmp_path, json.loads(address.read_text())["address"])
     finally:
         for process in processes:
             process.kill()
             process.wait()
+
+
+def _a_log_is_read_alike(folder: Path, cluster: str) -> None:
+    random, n = np.random.default_rng(0), 23_456
+    words = np.array(["bags", "hats", "shoes"], dtype=object)
+    columns = {"label": words[random.integers(0, 3, n)], "greedy": words[random.integers(0, 3, n)]}
+    columns |= {"probability": np.full(n, 0.3), "bit": random.integers(0, 2, n), "margin": random.random(n)}
+    write_table(folder / "log.parquet", columns)
+    here, there = (audit(Log(folder / "log.parquet"), cluster=each) for each in (None, cluster))
+    assert here == there
+    columns["age"] = columns.pop("margin")
+    write_table(folder / "plain.parquet", columns)
+    with pytest.raises(InputError, match="a learner must read it in one piece"):
+        audit(Log(folder / "plain.parquet"), cluster=cluster)
 
 
 def test_a_cluster_that_is_not_there_is_refused(tmp_path: Path) -> None:

@@ -9,17 +9,19 @@ from itertools import pairwise
 import numpy as np
 
 from fliptron.arrays import Array, to_unit_norm
+from fliptron.cluster import workers
 from fliptron.encoding.encoder import Encoder
 from fliptron.learners.base import Learner
 from fliptron.learners.regression import LeastMeanSquares, RidgeRegression
 from fliptron.logs.log import Batch, Log
 from fliptron.noise.estimate import Estimate
-from fliptron.noise.plateaus import Plateaus
+from fliptron.noise.plateaus import Plateaus, Window
 from fliptron.refusals import InputError, whole
 from fliptron.rounds import Rounds
 
 Progress = Callable[[int], object]
 """Called after each batch with the rounds read so far."""
+_PIECE = 500_000  # rounds that a worker reads at a time
 _SECOND_ORDER = 256  # features up to which the reference learner is a ridge regression
 
 
@@ -30,6 +32,7 @@ def audit(
     window: int = 5000,
     half_life: float | None = None,
     progress: Progress | None = None,
+    cluster: str | None = None,
 ) -> Estimate:
     """Estimate the flip rates and the true accuracy from stored rounds, in the order they were played.
 
@@ -49,6 +52,9 @@ def audit(
         Rounds, at least `window`, after which a bit counts half, for noise that drifts. None: nothing is forgotten.
     progress
         Called after each batch of a `Log`.
+    cluster
+        The address of a Dask scheduler whose workers, which must see the same files, read a `Log` that has margins. The
+        numbers are the same.
 
     Examples
     --------
@@ -62,8 +68,8 @@ def audit(
     if isinstance(rounds, Log):
         reference = Reference(rounds)
         plateaus = Plateaus(n_classes=len(rounds.labels), window=window, half_life=half_life)
-        done = 0
-        for batch in rounds.batches():
+        done = 0 if cluster is None else _read_by(cluster, rounds, plateaus, progress)
+        for batch in rounds.batches(skip=done):
             plateaus.observe(reference.read(batch)[0])
             done += len(batch.rounds)
             if progress is not None:
@@ -76,6 +82,32 @@ def audit(
     for start, stop in pairwise(cuts):  # windows of one length, without a short tail
         plateaus.absorb(table.part(start, stop))
     return plateaus.estimate()
+
+
+def _read_by(cluster: str, log: Log, plateaus: Plateaus, progress: Progress | None) -> int:
+    """Let workers count all full windows of a log, and add them up in order; how many rounds that were."""
+    if not {"margin", "greedy"} <= set(log.roles) or not log.has_probabilities:
+        raise InputError(
+            f"{log.name} lacks margins, greedy labels or probabilities, so a learner must read it in one piece, and a "
+            "cluster is no help"
+        )
+    full = log.n_rounds // plateaus.window * plateaus.window
+    step = max(_PIECE // plateaus.window, 1) * plateaus.window
+    with workers(cluster) as pool:
+        pieces = [pool.submit(_count, log, plateaus, a, min(a + step, full)) for a in range(0, full, step)]
+        for at, piece in enumerate(pieces, start=1):
+            for window in piece.result():
+                plateaus.add(window)
+            if progress is not None:
+                progress(min(at * step, full))
+    return full
+
+
+def _count(log: Log, plateaus: Plateaus, start: int, stop: int) -> list[Window]:
+    """The windows of rounds start … stop − 1."""
+    rounds = Rounds.join([batch.rounds for batch in log.batches(skip=start, stop=stop)])
+    cuts = range(0, len(rounds), plateaus.window)
+    return [plateaus.tally(rounds.part(at, at + plateaus.window)) for at in cuts]
 
 
 def with_margins(rounds: Rounds, n_classes: int | None = None) -> Rounds:

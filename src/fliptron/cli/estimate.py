@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from fliptron.auditing import audit
-from fliptron.cli.group import Whole, command, writable
+from fliptron.cli.group import CLUSTER, Whole, command, writable
 from fliptron.cli.reading import log_options, open_log, reading
 from fliptron.cli.show import estimated, show_estimate
 from fliptron.noise.curve import margin_curve
@@ -21,9 +21,12 @@ from fliptron.report.figures import draw
 @log_options
 @click.option("--window", type=Whole(), default=5000, show_default=True, help="Rounds over which margins are ranked.")
 @click.option("--half-life", type=float, help="Rounds after which a bit counts half, if the noise drifts.")
+@CLUSTER
 @click.option("--out", default="fliptron-out", show_default=True, help="Folder for the picture.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def estimate(*, log: str, window: int, half_life: float | None, out: str, as_json: bool, **columns: Any) -> None:
+def estimate(
+    *, log: str, window: int, half_life: float | None, cluster: str | None, out: str, as_json: bool, **columns: Any
+) -> None:
     """How noisy are the bits of a log, and how accurate is the policy behind them?
 
     LOG is a .csv, .tsv, .parquet or .jsonl file (also .gz), a folder or a quoted pattern of such files, or - for
@@ -40,7 +43,7 @@ def estimate(*, log: str, window: int, half_life: float | None, out: str, as_jso
     folder = writable(out)
     opened = open_log(log, columns, quiet=as_json)
     with reading(opened.n_rounds, "reading") as progress:
-        found = audit(opened, window=window, half_life=half_life, progress=progress)
+        found = audit(opened, window=window, half_life=half_life, progress=progress, cluster=cluster)
     svg, png, _ = draw(lambda: margin_curve(found))
     write_whole(make_folder(folder) / "noise.svg", svg)
     write_whole(folder / "noise.png", png)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import threading
 import time
 import traceback
@@ -16,24 +15,23 @@ from itertools import groupby
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import numpy as np
 
 import fliptron
+from fliptron.cluster import workers
 from fliptron.datasets.dataset import Dataset
 from fliptron.datasets.registry import load
 from fliptron.experiments.plan import Spec
 from fliptron.experiments.roster import PYTHON, build
 from fliptron.logs.tables import write_log
 from fliptron.output import make_folder
-from fliptron.refusals import InputError, missing, whole
+from fliptron.refusals import InputError, whole
 from fliptron.results import Results, Run
 from fliptron.simulation import StoppedError, simulate
 
 _BATCH = 250_000  # rounds of replicates that go to a cluster's worker together
 _MOST = 200  # estimates kept of a run
-_PATIENCE = 10.0  # seconds a scheduler has to answer
 _LOCK = threading.Lock()
 _STOP = threading.Event()
 _COMPILED: set[tuple[str, ...]] = set()
@@ -308,36 +306,5 @@ def _end_with_parent() -> None:
 @contextmanager
 def _workers(threads: int | None, cluster: str | None) -> Iterator[Executor]:
     """Threads here, or the workers of a cluster: both are executors."""
-    if cluster is None:
-        with ThreadPoolExecutor(threads) as pool:
-            yield pool
-        return
-    try:
-        from distributed import Client  # noqa: PLC0415  # slow to load, and optional
-    except ImportError:
-        raise missing("Dask", "cluster") from None
-    _check_scheduler(cluster)
-    try:
-        client: Any = Client(cluster, timeout=f"{_PATIENCE:.0f}s")  # type: ignore[no-untyped-call]
-    except Exception as error:  # whatever answers there instead
-        raise InputError(f"no Dask scheduler answers at {cluster} ({type(error).__name__})") from None
-    with client:
-        yield client.get_executor(retries=3)
-
-
-def _check_scheduler(address: str) -> None:
-    """See that a Dask scheduler answers, before Dask's own client waits for minutes or for exabytes.
-
-    Either side of a Dask connection first sends how many frames are to come, in eight bytes: a small number.
-    """
-    parts = urlsplit(address if "://" in address else f"tcp://{address}")
-    if parts.scheme != "tcp":
-        return
-    try:
-        with socket.create_connection((parts.hostname or "", parts.port or 8786), timeout=_PATIENCE) as there:
-            there.settimeout(_PATIENCE)
-            heard = there.recv(8)
-    except (OSError, ValueError) as error:
-        raise InputError(f"no Dask scheduler answers at {address} ({error})") from None
-    if len(heard) < 8 or int.from_bytes(heard, "little") > 1000:
-        raise InputError(f"what answers at {address} is not a Dask scheduler")
+    with ThreadPoolExecutor(threads) if cluster is None else workers(cluster) as pool:
+        yield pool

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,6 +69,10 @@ class Log:
         others: Sequence[str] = (),
     ) -> None:
         self.name = str(source)
+        self._told: dict[str, Any] = {
+            "label": label, "bit": bit, "probability": probability, "greedy": greedy, "margin": margin, "time": time,
+            "features": features, "labels": labels, "kinds": kinds, "others": others,
+        }  # fmt: skip
         self._file, self._order = TableFile(self.name), ""
         self._fixed = _fixed(probability)
         given = self._file.columns
@@ -100,6 +105,7 @@ class Log:
             raise InputError(f"{self.name} holds no rounds; at least one is expected")
         self.labels = tuple(self._labels() if labels is None else labels)
         """The labels that could be played."""
+        self._told["labels"] = self.labels
         self._numbers = {each: r for r, each in enumerate(self.labels)}
         if probability == "uniform":
             self._fixed = 1.0 / len(self.labels)
@@ -114,7 +120,7 @@ class Log:
         """Whether the probability of each label played is known."""
         return self._fixed is not None or "probability" in self.roles
 
-    def batches(self, size: int = BATCH, skip: int = 0) -> Iterator[Batch]:
+    def batches(self, size: int = BATCH, skip: int = 0, stop: int | None = None) -> Iterator[Batch]:
         """The rounds in their order, in batches.
 
         Parameters
@@ -123,14 +129,21 @@ class Log:
             Rounds per batch, about.
         skip
             Rounds to leave out at the start.
+        stop
+            The round to stop before; None: after the last.
         """
-        for table in self._file.batches(self._wanted, size=size, rest=self._order):
-            start, stop = table.start, table.start + len(table)
-            if stop > skip:
-                kept = table.part(max(skip - start, 0), len(table))
-                records = Table({name: kept.columns[name] for name in self.features}, len(kept), kept.start)
-                others = {n: labels_of(n, kept.columns[n], kept.start, self._numbers) for n in self._others}
-                yield Batch(records, self._rounds(kept), others)
+        last = self.n_rounds if stop is None else min(stop, self.n_rounds)
+        some = f" LIMIT {max(last - skip, 0)} OFFSET {skip}" if skip or last < self.n_rounds else ""
+        for table in self._file.batches(self._wanted, size=size, rest=self._order + some):
+            start = table.start + skip
+            records = Table({name: table.columns[name] for name in self.features}, len(table), start)
+            others = {name: labels_of(name, table.columns[name], start, self._numbers) for name in self._others}
+            yield Batch(records, self._rounds(Table(table.columns, len(table), start)), others)
+
+    def __reduce__(self) -> Any:
+        if self.name == "-":
+            raise InputError("a cluster's workers cannot read standard input; a file that all can see is expected")
+        return partial(Log, **self._told), (os.path.abspath(self.name),)
 
     @property
     def _wanted(self) -> list[str]:

@@ -39,7 +39,7 @@ depend on the example, the time or the label, and the verdict says which.
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -81,6 +81,15 @@ _FALL = 4.0  # standard errors by which the plateau may seem to fall with time
 _APART = 0.1  # of β, by which the labels' plateaus may lie apart
 _BELIEF = 0.25  # of β: half the width of an interval for what a learner believes of doubtful labels, if K is large
 _DEPENDS = "flips seem to depend on the"
+
+
+class Window(NamedTuple):
+    """What one window of rounds adds up to."""
+
+    rounds: int
+    edges: Array
+    seen: Array
+    sure: Array
 
 
 class Plateaus:
@@ -161,19 +170,28 @@ class Plateaus:
 
     def absorb(self, rounds: Rounds) -> None:
         """Take in one window of rounds, in any order."""
-        n = len(rounds)
-        if n == 0 or rounds.margin is None:
-            return
-        band, self.edges[:] = bands_of(rounds.margin)
-        seen = np.zeros((CELLS, 3))
+        if len(rounds) and rounds.margin is not None:
+            self.add(self.tally(rounds))
+
+    def tally(self, rounds: Rounds) -> Window:
+        """The counts of one window, which depend on no other."""
+        assert rounds.margin is not None
+        band, edges = bands_of(rounds.margin)
+        seen, sure = np.zeros((CELLS, 3)), np.zeros((self.n_classes, 2))
+        columns = (rounds.held, rounds.label, rounds.greedy, rounds.probability, rounds.bit)
+        count_window(seen, sure, self.n_classes, band, *map(np.ascontiguousarray, columns))
+        return Window(len(rounds), edges, seen, sure)
+
+    def add(self, window: Window) -> None:
+        """Take in the counts of the next window."""
+        n, self.edges[:], seen, sure = window
         if self.half_life is None:
             epoch = self._epoch(self.rounds[0])
             if epoch > self._epoch(max(self.rounds[0] - 1, 0)):
                 self.sure[0], self.sure[1] = self.sure[1], 0.0
         else:
             self.sure *= 0.5 ** (n / self.half_life)
-        columns = (rounds.held, rounds.label, rounds.greedy, rounds.probability, rounds.bit)
-        count_window(seen, self.sure[1], self.n_classes, band, *map(np.ascontiguousarray, columns))
+        self.sure[1] += sure
         if self.half_life is None:
             self.memory[epoch] += seen
         else:
