@@ -59,9 +59,18 @@ class TestSchema:
         }
 
     def test_words_that_are_numbers_times_or_names_of_rows(self) -> None:
-        rows = [{"n": str(i), "t": f"2026-01-{i % 28 + 1:02}", "id": f"r{i}", "gap": "NA" if i % 3 else "1"}
+        rows = [{"n": str(i % 60), "t": f"2026-01-{i % 28 + 1:02}", "id": f"r{i}", "gap": "NA" if i % 3 else "1"}
                 for i in range(200)]  # fmt: skip
         assert Schema.infer(rows).kinds == {"n": "number", "t": "time", "id": "unused", "gap": "number"}
+
+    def test_clocks_and_counters(self) -> None:
+        rows = [{"at": f"2026-01-{i // 24 + 1:02}T{i % 24:02}:00", "id": 7 * i, "rise": i / 7} for i in range(200)]
+        schema = Schema.infer(rows)
+        assert schema.kinds == {"at": "clock", "id": "unused", "rise": "number"}
+        encoder = Encoder(schema)
+        encoder.encode_all(rows)
+        noon, night = (encoder.encode({"at": f"2030-06-01T{hour}:00"}, update=False) for hour in (12, "00"))
+        assert (noon != night).any()
 
     def test_it_can_be_told_and_kept(self) -> None:
         schema = Schema.infer(visitors(), {"age": "category", "user": "unused"})

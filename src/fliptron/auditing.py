@@ -131,7 +131,7 @@ class Reference:
         if log.schema is None and "margin" not in log.roles:
             raise InputError(f"{log.name} has neither a margin nor any column of features; one of them is expected")
         self._known = log.has_probabilities
-        self._encoder = None if log.schema is None else Encoder.of(log.schema, len(log.labels))
+        self._encoder = None if log.schema is None else Encoder(log.schema)
         self._learner = None if self._encoder is None else _reference(len(log.labels), self._encoder.n_features)
 
     def read(self, batch: Batch, *, scores: bool = False) -> tuple[Rounds, Array | None]:

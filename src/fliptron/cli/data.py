@@ -18,8 +18,8 @@ def data(*, as_json: bool) -> None:
 
     Files are looked for in the folder FLIPTRON_DATA names, then in the download cache. A data set that
     is not here is downloaded, and its checksum verified, when a command first asks for it; optdigits
-    and usps have no open address and must be put in place by hand. Your own data needs no name: give
-    commands the path of a .csv (label last), .npz (X, y) or libsvm file.
+    and usps must be put in place by hand (optdigits.csv is UCI's .tra file followed by the .tes file).
+    Your own data needs no name: give commands the path of a table, an .npz (X, y) or a libsvm file.
     """
     rows = [
         {

@@ -29,7 +29,7 @@ _OPTIONS = (
     click.option("--labels", metavar="A,B,…", help="The labels that could be played. Default: all that were."),
     click.option(
         "--kind", "kinds", multiple=True, metavar="COLUMN=KIND",
-        help="What a column holds (number, boolean, time, category, many, unused), if the guess is wrong.",
+        help="What a column holds (number, boolean, time, clock, category, many, unused), if the guess is wrong.",
     ),
 )  # fmt: skip
 _NAMES = ("label", "bit", "probability", "greedy", "margin", "time", "features", "labels", "kinds")

@@ -30,7 +30,8 @@ class Encoder:
 
     - A *number* or *boolean* is centred by its running mean and divided by its running standard deviation. Both are
       learnt from the records as they come, each record's own value included: no labels, no look ahead.
-    - A *time* is five numbers: itself, and sine and cosine of where it lies in the day and in the week.
+    - A *time* is five numbers: itself, and sine and cosine of where it lies in the day and in the week. A *clock*,
+      which never goes back, has only the last four: nothing that was learnt of a moment would come again.
     - A *category* has a place for every value seen among the first rows, and a few more that other values share.
     - Each of *many* values is hashed (BLAKE2) to one of 256 places, with a sign.
     - A missing value has a place of its own if there were gaps among the first rows. All others share one.
@@ -126,7 +127,7 @@ class Encoder:
         for column in self._numbers:
             width, found = column.numbers, _read(column, record.get(column.name))
             if width > 1:
-                row[k : k + width] = _time_parts(found)
+                row[k : k + width] = _time_parts(found)[-width:]
             else:
                 row[k] = found
             if math.isnan(found):
@@ -265,7 +266,7 @@ def _read(column: Column, value: Any, row: int | None = None) -> float:
     """A number, or the seconds of a time; NaN where it is missing."""
     if is_missing(value) or is_no_number(value):
         return math.nan
-    if column.kind == "time":
+    if column.numbers > 1:
         found, expected = moment(value), "a time such as 2026-05-01T12:30"
     else:
         found, expected = _as_float(value), "true or false" if column.kind == "boolean" else "a finite number"
@@ -293,14 +294,15 @@ def _fill(column: Column, values: Array | None, part: Array, start: int) -> None
         part[:] = np.nan
         return
     kind = values.dtype.kind
-    if kind == "M" and column.kind == "time":
+    width = column.numbers
+    if kind == "M" and width > 1:
         seconds = values.astype("datetime64[us]").astype(np.int64) / 1e6
-        part.T[:] = _time_parts(np.where(np.isnat(values), np.nan, seconds))
-    elif kind in "bf" and column.kind != "time":
+        part.T[:] = _time_parts(np.where(np.isnat(values), np.nan, seconds))[-width:]
+    elif kind in "bf" and width == 1:
         part[:, 0] = values
         wild = np.isinf(part[:, 0])
         if wild.any():
             _read(column, float(part[wild.argmax(), 0]), start + int(wild.argmax()))
     else:
         found = [_read(column, value, start + i) for i, value in enumerate(values.tolist())]
-        part.T[:] = _time_parts(np.array(found)) if column.kind == "time" else np.array(found)
+        part.T[:] = _time_parts(np.array(found))[-width:] if width > 1 else np.array(found)

@@ -13,9 +13,10 @@ from fliptron.arrays import Array
 from fliptron.encoding.records import Table, is_missing, is_no_number, moment
 from fliptron.refusals import InputError, one_of
 
-Kind = Literal["number", "boolean", "time", "category", "many", "unused"]
-"""What a column holds. A *category* has few values, each with a place of its own; of *many* values each is hashed to a
-place; an *unused* column is left out: it is empty, or all its words differ."""
+Kind = Literal["number", "boolean", "time", "clock", "category", "many", "unused"]
+"""What a column holds. A *clock* is a time that never goes back, so that only the hour and the weekday can come again.
+A *category* has few values, each with a place of its own; of *many* values each is hashed to a place. An *unused*
+column is left out: it is empty, or it only numbers or names the rows."""
 FEW = 32
 """The most different values, among the first rows, of a column that is a category."""
 FIRST = 1000
@@ -24,10 +25,10 @@ SPARE = 8
 """Places for values of a category that were not among the first rows."""
 BUCKETS = 256
 """Places of a column of many values."""
-_PARTS = {"number": 1, "boolean": 1, "time": 5}  # a moment: itself, and where it lies in the day and in the week
+_PARTS = {"number": 1, "boolean": 1, "clock": 4, "time": 5}  # where it lies in day and week; of a time, also itself
 _MOST = 10_000
 _WORDS = str | int | float | np.number | np.bool_
-_IDENTITY = 100  # words, all different: a name of the row rather than something that is true of it
+_IDENTITY = 100  # values, all different words or ever larger numbers: they name the row, and say nothing of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +150,8 @@ def _kind(name: str, values: Array, there: Sequence[Any] | None) -> str:
     """What a column holds, by its values."""
     if there is None:
         empty = values.dtype.kind == "f" and np.isnan(values).all()
-        return "unused" if empty else {"b": "boolean", "M": "time"}.get(values.dtype.kind, "number")
+        kind: str | None = "unused" if empty else {"b": "boolean", "M": "time"}.get(values.dtype.kind, "number")
+        return _ever_larger(kind, values[~np.isnan(values)]) if kind in ("number", "time") else str(kind)
     different = len({str(value) for value in there})
     words = "unused" if different == len(there) >= _IDENTITY else "category" if different <= FEW else "many"
     tests: dict[str, Callable[[Any], bool]] = {
@@ -159,6 +161,8 @@ def _kind(name: str, values: Array, there: Sequence[Any] | None) -> str:
         words: lambda value: isinstance(value, str),
     }
     kind = next((kind for kind, holds in tests.items() if all(map(holds, there))), None) if there else "unused"
+    if kind in ("number", "time"):
+        return _ever_larger(kind, np.array([moment(each) if kind == "time" else float(each) for each in there]))
     odd = next((value for value in there if not isinstance(value, _WORDS)), None)
     if odd is not None and kind is None:
         raise InputError(f"column {name!r} holds {odd!r}, a {type(odd).__name__}; words and numbers are expected")
@@ -169,6 +173,16 @@ def _kind(name: str, values: Array, there: Sequence[Any] | None) -> str:
             f"column {name!r} holds {odd!r} in row {at} among numbers; numbers are expected, or give the column's kind"
         )
     return kind or words
+
+
+def _ever_larger(kind: str, values: Array) -> str:
+    """A time that never goes back is a clock, and a whole number that always grows counts the rows."""
+    if values.size < 2 or (kind == "number" and (values.size < _IDENTITY or (values != np.floor(values)).any())):
+        return kind
+    steps = np.diff(values)
+    if kind == "time":
+        return "clock" if (steps >= steps.dtype.type(0)).all() else kind
+    return "unused" if (steps > 0).all() else kind
 
 
 def _is_number(value: Any) -> bool:

@@ -315,7 +315,7 @@ class Plateaus:
         n, ones, right = cells[DOUBTFUL]
         if n < LEAST:
             return found
-        wrong = max(ones - right * sure.value, 0.0) / (n - right)
+        wrong = float(np.clip((ones - right * sure.value) / (n - right), 0.0, 1.0))
         spread = mean_of(np.array([n - right, wrong * (n - right), n - right])).variance
         doubt = ((_BELIEF + 0.5 / self.n_classes) * max(sure.value - wrong, 0.0) / Z95) ** 2
         doubtful = Mean(wrong, spread + doubt, n - right)
