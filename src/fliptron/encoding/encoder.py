@@ -66,6 +66,7 @@ class Encoder:
         at = 1 + sum(column.numbers for column in self._numbers)
         self.n_numbers = at - 1
         """How many numbers are centred and scaled."""
+        self._plan = [(column, column.name, column.numbers) for column in self._numbers]
         self._first: dict[str, int] = {}
         for column in self._words:
             self._first[column.name] = at
@@ -124,14 +125,16 @@ class Encoder:
         x, k, gaps = np.empty((1, len(self._dense))), 1, []
         row = x[0]
         row[0] = 1.0
-        for column in self._numbers:
-            width, found = column.numbers, _read(column, record.get(column.name))
+        for column, name, width in self._plan:
+            value = record.get(name)
+            plain = width == 1 and type(value) is float and math.isfinite(value)
+            found = value if plain else _read(column, value)
             if width > 1:
                 row[k : k + width] = _time_parts(found)[-width:]
             else:
                 row[k] = found
             if math.isnan(found):
-                gaps.append(self._gap[column.name])
+                gaps.append(self._gap[name])
             k += width
         placed: list[Place] = []
         for column in self._words:
