@@ -71,7 +71,7 @@ class TestPolicy:
             two.learn(second, at % 2)
         assert one.learner.state.counts[5] == two.learner.state.counts[5] == 200
 
-    def test_a_label_is_added(self) -> None:
+    def test_a_label_is_added(self, tmp_path: Path) -> None:
         made = policy(seed=1)
         played(made, 500)
         before = made.predict(RECORDS)
@@ -81,6 +81,8 @@ class TestPolicy:
         assert "socks" in {made.decide(record(np.random.default_rng(i))).label for i in range(20)}
         with pytest.raises(InputError, match="two or more different"):
             made.add_label("hats")
+        made.save(tmp_path / "more.npz")
+        assert Policy.load(tmp_path / "more.npz").labels == made.labels
 
     def test_eligible_labels_and_truths_have_names(self) -> None:
         made = policy(seed=1)

@@ -161,10 +161,11 @@ class Policy:
 
     def add_label(self, label: Any) -> None:
         """Let one more label be played from now on. What was learnt of the others stays."""
-        labels = _labels([*self.labels, label])
-        self.learner.add_label()
-        self.labels = labels
-        self._numbers[label] = len(labels) - 1
+        with self.learner.held():  # no other thread may play the new label before it has a name
+            labels = _labels([*self.labels, label])
+            self.learner.add_label()
+            self.labels = labels
+            self._numbers[labels[-1]] = len(labels) - 1
 
     def number(self, label: Any) -> int:
         """The learner's number of a label."""

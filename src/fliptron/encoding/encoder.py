@@ -128,7 +128,7 @@ class Encoder:
         for column, name, width in self._plan:
             value = record.get(name)
             plain = width == 1 and type(value) is float and math.isfinite(value)
-            found = value if plain else _read(column, value)
+            found: float = value if plain else _read(column, value)
             if width > 1:
                 row[k : k + width] = _time_parts(found)[-width:]
             else:
