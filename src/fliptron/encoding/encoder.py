@@ -126,7 +126,7 @@ class Encoder:
         row = x[0]
         row[0] = 1.0
         for column, name, width in self._plan:
-            value = record.get(name)
+            value: Any = record.get(name)
             plain = width == 1 and type(value) is float and math.isfinite(value)
             found: float = value if plain else _read(column, value)
             if width > 1:
