@@ -69,7 +69,7 @@ HEAD = "label,greedy,probability,bit,margin\n"
             HEAD + "a,a,0.5,1,0.1\nb,b,0,1,0.1\n",
             "column 'probability' holds 0.0 in row 1; a probability above",
         ),
-        ("a.csv", HEAD + "a,a,0.5,3,0.1\nb,b,0.5,1,0.1\n", "column 'bit' holds 3.0 in row 0; 0 or 1"),
+        ("a.csv", HEAD + "a,a,0.5,3,0.1\nb,b,0.5,1,0.1\n", "column 'bit' holds 3 in row 0; 0 or 1"),
         ("a.csv", HEAD + "a,a,0.5,,0.1\nb,b,0.5,1,0.1\n", "column 'bit' holds nothing in row 0"),
         ("a.csv", HEAD + "a,a,0.5,1,0.1\na,a,0.5,1,0.1\n", "holds 1 label; two or more"),
         ("a.csv", HEAD + "a,a,0.5,1,0.1\nb,b,0.5,1\n", "line 3 has 4 values; 5 are expected"),

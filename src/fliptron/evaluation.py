@@ -30,7 +30,7 @@ from fliptron.logs.log import Log
 from fliptron.noise.estimate import Z95, Estimate, Interval
 from fliptron.noise.plateaus import Plateaus
 from fliptron.policy import Policy
-from fliptron.refusals import InputError
+from fliptron.refusals import InputError, whole
 from fliptron.shown import axes as new_axes
 from fliptron.shown import frame, html
 
@@ -88,7 +88,7 @@ class Difference:
             return (
                 f"{better} is better than {worse}: by {abs(self.bits):.3f} in mean bit, and by more in true accuracy."
             )
-        low, high = sorted(map(abs, self.interval))
+        low, high = sorted(map(abs, self.interval))  # both of one sign
         return f"{better} is better than {worse}: right {abs(self.accuracy):.3f} more often, [{low:.3f}, {high:.3f}]."
 
 
@@ -160,11 +160,8 @@ def evaluate(
     progress
         Called after each batch with the rounds read so far.
     """
-    if not log.has_probabilities:
-        raise InputError("the log does not say with which probability labels were played, so no other policy's value "
-                         "can be known")  # fmt: skip
-    if skip >= log.n_rounds:
-        raise InputError(f"all {log.n_rounds:,} rounds are left out; at least one is needed to judge by")
+    skip = whole("skip", skip, 0)
+    _check(log, policies, skip)
     sums = {name: _Sums() for name in (LOGGED, *policies)}
     pairs = list(zip(sums, list(sums)[1:], strict=False))
     apart = {pair: _Sums() for pair in pairs}
@@ -198,6 +195,22 @@ def evaluate(
     noise = plateaus.estimate()
     values = {name: each.value(noise) for name, each in sums.items()}
     return Evaluation(noise, values, tuple(apart[pair].difference(noise, pair[1], pair[0]) for pair in pairs))
+
+
+def _check(log: Any, policies: Mapping[str, Any], skip: int) -> None:
+    """Refuse what cannot be judged, before anything is read."""
+    if not isinstance(log, Log):
+        raise InputError(f"the log is a {type(log).__name__}; a Log is expected")
+    for name, policy in policies.items():
+        if name == LOGGED:
+            raise InputError(f"{LOGGED!r} is the name of the policy that made the log; another is expected")
+        if not isinstance(policy, Policy) and policy not in log.others:
+            raise InputError(f"{name} is {policy!r}; a Policy or one of the log's other columns is expected")
+    if not log.has_probabilities:
+        raise InputError("the log does not say with which probability labels were played, so no other policy's value "
+                         "can be known")  # fmt: skip
+    if skip >= log.n_rounds:
+        raise InputError(f"all {log.n_rounds:,} rounds are left out; at least one is needed to judge by")
 
 
 class _Sums:
@@ -246,8 +259,10 @@ class _Sums:
         scaled = mean / beta
         down, up = abs(scaled) * (high - beta) / high, abs(scaled) * (beta - low) / max(low, 1e-3)
         down, up = (down, up) if mean >= 0 else (up, down)
-        interval = (scaled - sqrt((half / beta) ** 2 + down**2), scaled + sqrt((half / beta) ** 2 + up**2))
-        return Difference(first, second, mean, bits, scaled, interval)
+        ends = np.array([scaled - sqrt((half / beta) ** 2 + down**2), scaled + sqrt((half / beta) ** 2 + up**2)])
+        corners = np.divide.outer(np.array(bits), np.array([max(low, 1e-3), high]))  # β has no part in the sign
+        least, most = np.clip([max(ends[0], corners.min()), min(ends[1], corners.max())], -1.0, 1.0)
+        return Difference(first, second, mean, bits, float(np.clip(scaled, -1.0, 1.0)), (float(least), float(most)))
 
 
 def _numbers(name: str, policy: Policy, log: Log) -> Array:

@@ -15,7 +15,7 @@ from fliptron.learners.regression import LeastMeanSquares, RidgeRegression
 from fliptron.logs.log import Log
 from fliptron.noise.estimate import Estimate
 from fliptron.policy import Policy, named
-from fliptron.refusals import InputError
+from fliptron.refusals import InputError, whole
 from fliptron.rounds import Rounds
 
 _NEEDS_NO_PROBABILITY = (Fliptron, LeastMeanSquares, RidgeRegression)
@@ -63,8 +63,13 @@ def learn_log(
     >>> policy
     Policy(Fliptron: 6 columns → 'bags', 'hats', 'shoes', 'socks')
     """
+    if not isinstance(log, Log):
+        raise InputError(f"the log is a {type(log).__name__}; a Log is expected")
+    rounds = None if rounds is None else whole("rounds", rounds, 1)
     if isinstance(learner, Policy):
         policy = learner
+        if settings:
+            raise InputError(f"{', '.join(settings)} cannot be changed in a policy that has begun to learn")
         if set(log.labels) - set(policy.labels):
             odd = sorted(map(str, set(log.labels) - set(policy.labels)))
             raise InputError(f"the log has labels that the policy does not know: {named(odd)}; add them to it first")

@@ -18,7 +18,7 @@ from fliptron.learners.base import Learner
 from fliptron.learners.fliptron import Fliptron
 from fliptron.noise.estimate import Estimate
 from fliptron.output import write_whole
-from fliptron.refusals import InputError
+from fliptron.refusals import InputError, whole
 from fliptron.rounds import MOST_CLASSES, Decision, Rounds
 from fliptron.shown import html
 
@@ -77,6 +77,8 @@ class Policy:
         """What can be played, in the learner's order."""
         known = schema if isinstance(schema, Schema) else Schema.infer(schema)
         self.encoder = Encoder.of(known, len(self.labels), curves)
+        if not (isinstance(learner, type) and issubclass(learner, Learner)):
+            raise InputError(f"the learner is {learner!r}; one of our classes, such as Fliptron, is expected")
         shape: dict[str, Any] = {"n_classes": len(self.labels), "n_features": self.encoder.n_features}
         try:
             self.learner = learner(**shape, **settings)
@@ -106,7 +108,7 @@ class Policy:
         eligible
             The labels that may be played this time; None: all.
         """
-        among = None if eligible is None else [self.number(label) for label in eligible]
+        among = None if eligible is None else self._numbered(eligible)
         x = self.encoder.encode(record)
         label, greedy, probability = self.learner.decide(x, among)
         return Choice(self.labels[label], self.labels[greedy], probability, x)
@@ -123,13 +125,20 @@ class Policy:
         more
             What else the learner's own `learn` takes: of `Fliptron`, `truth` and `eligible`, by their names.
         """
+        if not (isinstance(choice, tuple) and len(choice) == len(Choice._fields)):
+            raise InputError(f"{choice!r} is no choice; what `decide` returned is expected")
         label, greedy, probability, x = choice
         if more.get("truth") is not None:
             more["truth"] = self.number(more["truth"])
         if more.get("eligible") is not None:
-            more["eligible"] = [self.number(each) for each in more["eligible"]]
+            more["eligible"] = self._numbered(more["eligible"])
         decision = Decision(self.number(label), self.number(greedy), probability)
-        self.learner.learn(x, decision, feedback, **more)  # type: ignore[arg-type]  # None is refused there
+        try:
+            self.learner.learn(x, decision, feedback, **more)  # type: ignore[arg-type]  # None is refused there
+        except TypeError:
+            if not more:
+                raise
+            raise InputError(f"a {type(self.learner).__name__} does not learn from {', '.join(more)}") from None
 
     def replay(self, records: Any, rounds: Rounds) -> tuple[Array, Array]:
         """Learn from rounds that were played before; see `Learner.replay`. Labels are the learner's numbers."""
@@ -167,6 +176,15 @@ class Policy:
             self.labels = labels
             self._numbers[labels[-1]] = len(labels) - 1
 
+    def _numbered(self, labels: Any) -> list[int]:
+        try:
+            found = [self.number(label) for label in labels]
+        except TypeError:
+            raise InputError(f"eligible is {labels!r}; a list of labels is expected") from None
+        if not found:
+            raise InputError("no label is eligible; at least one is expected")
+        return found
+
     def number(self, label: Any) -> int:
         """The learner's number of a label."""
         try:
@@ -199,7 +217,7 @@ class Policy:
             try:
                 encoder = Encoder(Schema.plain(about["schema"]), curves=about["curves"])
                 policy = cls.around(about["labels"], encoder, learner)
-                policy.learnt = {str(log): int(count) for log, count in about["learnt"].items()}
+                policy.learnt = {str(log): whole("learnt", count, 0) for log, count in about["learnt"].items()}
             except (InputError, KeyError, TypeError, ValueError, AttributeError) as error:
                 raise InputError(f"{path} is not a saved policy ({error})") from None
             last = max(encoder.n_numbers - 1, 0)
@@ -226,7 +244,7 @@ def named(labels: Sequence[Any], most: int = 8) -> str:
 
 
 def _labels(labels: Iterable[Any]) -> tuple[Any, ...]:
-    if isinstance(labels, str):
+    if isinstance(labels, str) or not isinstance(labels, Iterable):
         raise InputError(f"labels are {labels!r}; a list of them is expected")
     found = tuple(label.item() if isinstance(label, np.generic) else label for label in labels)
     for label in found:

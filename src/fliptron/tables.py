@@ -6,9 +6,11 @@ import csv
 import glob
 import gzip
 import io
+import json
 import os
 import sys
 import tempfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -57,13 +59,16 @@ class TableFile:
         self._asked = [[glob.escape(path) for path in self._paths]]  # a * in a file's name is only a *
         if header:
             _check_header(self._paths[0])
-        self.columns: list[str] = [row[0] for row in self.rows("DESCRIBE SELECT * FROM {}")]
+        described = {row[0]: row[1] for row in self.rows("DESCRIBE SELECT * FROM {}")}
+        self.columns = list(described)
         """The names of its columns."""
+        self.mixed = {name for name, kind in described.items() if kind == "JSON"}
+        """Those whose values are of several kinds, each as JSON writes it."""
 
     def rows(self, query: str) -> list[Any]:
         """What a query finds, all of it; {} stands for the table."""
         with self._opened() as database:
-            return list(database.execute(query.format(self._source), self._asked).fetchall())
+            return list(database.execute(query.replace("{}", self._source), self._asked).fetchall())
 
     def batches(self, names: Sequence[str], *, size: int = BATCH, rest: str = "") -> Iterator[Table]:
         """Some columns, batch by batch, in the order of the rows; memory does not grow with their number.
@@ -82,6 +87,8 @@ class TableFile:
             database.execute(f"SELECT {columns} FROM {self._source}{rest}", self._asked)
             start = 0
             while len(frame := database.fetch_df_chunk(max(size // 2048, 1))):
+                for name in self.mixed & set(names):
+                    frame[name] = [from_json(text) for text in frame[name]]
                 table = Table.of(frame)
                 yield Table(table.columns, len(table), start)
                 start += len(table)
@@ -105,6 +112,11 @@ class TableFile:
 def quoted(name: str) -> str:
     """A column's name as a query has it."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def from_json(text: Any) -> Any:
+    """The value of a column of several kinds."""
+    return json.loads(text) if isinstance(text, str) else None
 
 
 def looks_like_a_log(names: Sequence[str]) -> bool:
@@ -173,7 +185,7 @@ def _reader(name: str, paths: Sequence[str], header: bool) -> str:
     how = readers.pop()
     if how == "read_csv":
         whole = sum(os.path.getsize(path) for path in paths) <= _WHOLE
-        mark = _delimiter(_first_line(paths[0]))
+        mark = delimiter(_first_line(paths[0]))
         told = f"header = {str(header).lower()}, delim = '{mark}', quote = '\"', escape = '\"'"
         return f"read_csv(?, {told}{', sample_size = -1' if whole else ''})"
     return "read_json(?, format = 'newline_delimited')" if how == "read_json" else "read_parquet(?)"
@@ -184,7 +196,10 @@ def _check_header(path: str) -> None:
     if _suffix(Path(path)) not in (".csv", ".tsv"):
         return
     line = _first_line(path)
-    names = next(csv.reader([line], delimiter=_delimiter(line)), [])
+    try:
+        names = [name.strip().lower() for name in next(csv.reader([line], delimiter=delimiter(line)), [])]
+    except csv.Error:
+        return
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise InputError(f"{path} has two columns {twice!r}; every name may be there once")
@@ -195,27 +210,27 @@ def _ragged(path: str) -> str | None:
     if _suffix(Path(path)) not in (".csv", ".tsv"):
         return None
     try:
-        mark = _delimiter(_first_line(path))
-        with gzip.open(path, "rb") if path.endswith(".gz") else Path(path).open("rb") as raw:
+        mark = delimiter(_first_line(path))
+        with gzip.open(path, "rb") if path.lower().endswith(".gz") else Path(path).open("rb") as raw:
             file = io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
             width = None
             for number, row in enumerate(csv.reader(file, delimiter=mark), start=1):
                 width = width or len(row)
                 if row and len(row) != width:
                     return f"{path}: line {number} has {len(row)} values; {width} are expected"
-    except (OSError, ValueError, EOFError, csv.Error, InputError):
+    except (OSError, ValueError, EOFError, csv.Error, zlib.error, InputError):
         return None
     return None
 
 
-def _delimiter(line: str) -> str:
+def delimiter(line: str) -> str:
     """What stands between the values: the commonest mark of the first line."""
     return max(",;\t|", key=line.count)
 
 
 def _first_line(path: str) -> str:
     try:
-        with gzip.open(path, "rb") if path.endswith(".gz") else Path(path).open("rb") as file:
+        with gzip.open(path, "rb") if path.lower().endswith(".gz") else Path(path).open("rb") as file:
             return file.readline(2**20).decode("utf-8-sig", errors="replace")
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{path} cannot be read ({error})") from None

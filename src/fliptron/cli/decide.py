@@ -28,12 +28,12 @@ def decide(*, policy: str, greedy: bool, save: bool) -> None:
       echo '{"age": 31, "city": "Rome"}' | fliptron decide policy.npz
     """
     known = Policy.load(policy)
-    for number, line in enumerate(sys.stdin, start=1):
+    for number, line in enumerate(sys.stdin or (), start=1):
         if not line.strip():
             continue
         try:
             record = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise InputError(
                 f"line {number} is not JSON; one object of names and values per line is expected"
             ) from None

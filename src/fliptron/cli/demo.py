@@ -10,6 +10,7 @@ import numpy as np
 from fliptron.cli.group import Whole, command
 from fliptron.datasets.shop import CLICKS, shop
 from fliptron.logs.tables import write_table
+from fliptron.refusals import InputError
 
 
 @command(name="demo")
@@ -31,6 +32,11 @@ def demo(*, log: str, rounds: int, seed: int, truth: str | None) -> None:
       fliptron learn shop.csv --holdout 0.2
       fliptron evaluate shop.csv --policy policy.npz
     """
+    for path in (log, truth):
+        if path is not None and Path(path).suffix not in (".csv", ".parquet"):
+            raise InputError(f"{path} ends in {Path(path).suffix!r}; .csv or .parquet is expected")
+    if truth is not None and Path(truth).resolve() == Path(log).resolve():
+        raise InputError("log and truth cannot be one file")
     made = shop(rounds, rates=CLICKS, seed=seed)
     write_table(Path(log), made.log)
     if truth is not None:

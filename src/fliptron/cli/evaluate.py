@@ -65,9 +65,12 @@ def evaluate(*, log: str, policies: tuple[str, ...], every: bool, out: str, as_j
         click.echo(
             f"The first {learnt:,} rounds, which a policy has learnt from, count for the flip rates only.", err=True
         )
+    alone = len({Path(name).stem for name in files} | set(others)) == len(policies)
+    if len(set(policies)) < len(policies):
+        raise InputError("a policy is named twice; each may be there once")
     with reading(opened.n_rounds, "evaluating") as progress:
         chosen: dict[str, Policy | str] = {
-            Path(name).stem if name in files else name: files.get(name, name) for name in policies
+            (Path(name).stem if alone else name) if name in files else name: files.get(name, name) for name in policies
         }
         found = evaluate_policies(opened, chosen, skip=learnt, progress=progress)
     picture = make_folder(folder) / "accuracy.png"

@@ -28,18 +28,24 @@ _SECONDS = 10.0  # between two savings on the way
 @log_options
 @click.option(
     "--learner",
-    default="Fliptron",
-    show_default=True,
     type=click.Choice(_LEARNERS, case_sensitive=False),
     metavar="NAME",
-    help=f"Who learns: {', '.join(_LEARNERS)}.",
+    help=f"Who learns: {', '.join(_LEARNERS)}. Default: Fliptron.",
 )
 @click.option("--gamma", type=float, help="How much the policy explores when it decides. Default: the learner's own.")
-@click.option("--seed", type=Whole(), default=0, show_default=True, help="Of its exploration.")
+@click.option("--seed", type=Whole(), help="Of its exploration. Default: 0.")
 @click.option("--holdout", default=0.0, show_default=True, help="Share of the rounds, the last ones, to leave out.")
 @click.option("--fresh", is_flag=True, help="Begin anew, even if the file holds a policy already.")
 def learn(
-    *, log: str, save: str, learner: str, gamma: float | None, seed: int, holdout: float, fresh: bool, **columns: Any
+    *,
+    log: str,
+    save: str,
+    learner: str | None,
+    gamma: float | None,
+    seed: int | None,
+    holdout: float,
+    fresh: bool,
+    **columns: Any,
 ) -> None:
     """Learn a policy from a log: rounds that another policy played, with bits that may be flipped.
 
@@ -61,8 +67,11 @@ def learn(
     writable_folder(path.parent)
     share = real("holdout", holdout, 0.0, 0.99)
     opened = open_log(log, columns)
-    start: Any = Policy.load(path) if path.exists() and not fresh else ROSTER[learner]
-    settings = {} if isinstance(start, Policy) else {"seed": seed, **({} if gamma is None else {"gamma": gamma})}
+    start: Any = Policy.load(path) if path.exists() and not fresh else ROSTER[learner or "Fliptron"]
+    settings = {name: value for name, value in (("gamma", gamma), ("seed", seed)) if value is not None}
+    if isinstance(start, Policy) and (settings or learner not in (None, type(start.learner).__name__)):
+        held = f"{path} holds a {type(start.learner).__name__} that has begun to learn"
+        raise InputError(f"{held}, and cannot be changed; --fresh begins anew")
     last = opened.n_rounds - int(share * opened.n_rounds)
     if isinstance(start, Policy):
         before = start.learnt.get(opened.fingerprint, 0)

@@ -57,8 +57,8 @@ def open_log(source: str, given: dict[str, Any], *, quiet: bool = False, others:
         **told,
         kinds=kinds,
         others=others,
-        features=None if features is None else features.split(","),
-        labels=None if labels is None else _typed(labels.split(",")),
+        features=_listed(features, "features"),
+        labels=_listed(labels, "labels"),
     )
     if not quiet:
         Console(stderr=True).print(Text(log.describe()), style="dim")
@@ -76,9 +76,11 @@ def reading(rounds: int, what: str) -> Iterator[Callable[[int], None]]:
         yield lambda done: bar.update(task, completed=done)
 
 
-def _typed(labels: list[str]) -> list[Any]:
-    """Numbers where all are."""
-    try:
-        return [int(label) for label in labels]
-    except ValueError:
-        return list(labels)
+def _listed(text: str | None, option: str) -> list[str] | None:
+    """What stands between commas."""
+    if text is None:
+        return None
+    found = [each.strip() for each in text.split(",")]
+    if not all(found):
+        raise InputError(f"--{option} is {text!r}; names with commas between them are expected")
+    return found

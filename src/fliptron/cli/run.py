@@ -6,6 +6,7 @@ import copy
 import json
 import shlex
 import sys
+from pathlib import Path
 from typing import Any, get_args
 
 import click
@@ -17,6 +18,7 @@ from fliptron.cli.show import show
 from fliptron.experiments.plan import grid
 from fliptron.experiments.roster import DEFAULT, ROSTER, TOLD, build, settings
 from fliptron.experiments.runner import data
+from fliptron.output import writable_folder
 from fliptron.policy import Policy
 from fliptron.refusals import InputError, whole
 from fliptron.report.comparison import Comparison
@@ -127,8 +129,10 @@ def run(
         raise InputError("no run is asked for; at least one learner and one seed are expected")
     if cluster and keep_logs:
         raise InputError("a cluster's workers keep no logs; use one or the other")
-    if save is not None and not save.endswith(".npz"):
-        raise InputError(f"--save is {save!r}; a name that ends in .npz is expected")
+    if save is not None:
+        if not save.endswith(".npz"):
+            raise InputError(f"--save is {save!r}; a name that ends in .npz is expected")
+        writable_folder(Path(save).parent)
     chosen = {name: {"gamma": [gamma]} if gamma is not None and "gamma" in settings(name) else {} for name in names}
     first = whole("seed", first_seed, 0, 2**62)
     specs = grid(

@@ -18,7 +18,7 @@ import platformdirs
 from fliptron.arrays import Array
 from fliptron.encoding.records import Table, as_column, is_missing
 from fliptron.refusals import InputError, missing
-from fliptron.tables import TableFile, looks_like_a_log
+from fliptron.tables import TableFile, delimiter, looks_like_a_log
 
 _LABEL = ("label", "class", "target", "y")  # what a column of right labels may be called
 Content = tuple[Any, Any]
@@ -115,7 +115,7 @@ def read_records(path: Path, label: str | None = None) -> tuple[Table, Array]:
         if not path.exists():
             raise FileNotFoundError
         if path.suffix.lower() == ".csv":
-            names, lines = _lines(path)
+            names, lines = _lines(path, label)
             cells = zip(*(row for _, row in lines), strict=True)
             columns = {name: as_column(list(column)) for name, column in zip(names, cells, strict=True)}
             first = lines[0][0]
@@ -144,14 +144,15 @@ def read_records(path: Path, label: str | None = None) -> tuple[Table, Array]:
         return Table(columns, y.size), _labels(y.tolist()) if words else y
 
 
-def _lines(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
+def _lines(path: Path, label: str | None = None) -> tuple[list[str], list[tuple[int, list[str]]]]:
     """The names of a CSV file's columns, and its lines with their numbers."""
     with path.open(newline="", encoding="utf-8-sig") as file:
-        lines = [
-            (number, [cell.strip() for cell in row]) for number, row in enumerate(csv.reader(file), start=1) if row
-        ]
+        mark = delimiter(file.readline())
+        file.seek(0)
+        rows = csv.reader(file, delimiter=mark)
+        lines = [(number, [cell.strip() for cell in row]) for number, row in enumerate(rows, start=1) if row]
     names: list[str] = []
-    if lines and _is_header(lines[0][1], [row for _, row in lines[1:]]):
+    if lines and (label in lines[0][1] or _is_header(lines[0][1], [row for _, row in lines[1:]])):
         names = lines.pop(0)[1]
     if not lines:
         raise InputError("the file is empty; rows of numbers with the label last are expected")

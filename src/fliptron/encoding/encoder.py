@@ -11,7 +11,7 @@ import numpy as np
 
 from fliptron.arrays import Array, SparseRow
 from fliptron.encoding.curves import bend, draw, room_for
-from fliptron.encoding.records import Table, is_missing, is_no_number, moment
+from fliptron.encoding.records import Table, is_missing, is_no_number, moment, word_of
 from fliptron.encoding.scaling import COUNT, SQUARES, merged, standardise, to_unit, to_unit_sparse
 from fliptron.encoding.schema import BUCKETS, SPARE, Column, Schema
 from fliptron.refusals import InputError, whole
@@ -122,6 +122,8 @@ class Encoder:
         """
         if not isinstance(record, Mapping):
             raise InputError(f"the record is a {type(record).__name__}; a dict of names and values is expected")
+        if record and not isinstance(next(iter(record)), str):
+            record = {str(name): value for name, value in record.items()}  # as columns of a frame are named
         x, k, gaps = np.empty((1, len(self._dense))), 1, []
         row = x[0]
         row[0] = 1.0
@@ -228,10 +230,15 @@ class Encoder:
         return "its running means and variances are not those of numbers" if bad else ""
 
     def _place(self, column: Column, value: Any) -> Place:
-        known, word = self._places[column.name], value if isinstance(value, str) else str(value)
+        try:
+            known, word = self._places[column.name], word_of(value)
+        except TypeError:
+            what = f"holds {str(value)[:40]!r}, a {type(value).__name__}"
+            raise InputError(f"column {column.name!r} {what}; a word is expected") from None
         found = known.get(word)
         if found is None:
-            told = int.from_bytes(hashlib.blake2b(word.encode(), digest_size=8, person=b"fliptron").digest(), "big")
+            spelt = word.encode("utf-8", "surrogatepass")
+            told = int.from_bytes(hashlib.blake2b(spelt, digest_size=8, person=b"fliptron").digest(), "big")
             first = self._first[column.name]
             if column.kind == "many":
                 found = first + (told >> 1) % BUCKETS, 1.0 if told & 1 else -1.0
@@ -245,10 +252,18 @@ class Encoder:
         """Where each row's word goes, and its sign; 0 where there is none."""
         if values is None:
             return
-        words = values.tolist()
-        found = {word: (0, 0.0) if is_missing(word) else self._place(column, word) for word in set(words)}
-        both = np.array([found[word] for word in words])
-        places[:], signs[:] = both.reshape(-1, 2).T
+        found: dict[str, Place] = {}
+        both = []
+        for value in values.tolist():
+            if type(value) is str and value in found:
+                both.append(found[value])
+            elif is_missing(value):
+                both.append((0, 0.0))
+            else:
+                both.append(self._place(column, value))
+                if type(value) is str:
+                    found[value] = both[-1]
+        places[:], signs[:] = np.array(both).reshape(-1, 2).T
 
     def _csr(self, X: Array, places: Array, signs: Array, marks: Array) -> Any:
         """Constant and numbers, then words, then gaps: in every row the places rise."""
@@ -282,6 +297,8 @@ def _read(column: Column, value: Any, row: int | None = None) -> float:
 def _as_float(value: Any) -> float | None:
     try:
         return float(value)
+    except OverflowError:
+        return math.inf
     except (TypeError, ValueError):
         return {"true": 1.0, "false": 0.0}.get(value.lower()) if isinstance(value, str) else None
 
@@ -301,7 +318,7 @@ def _fill(column: Column, values: Array | None, part: Array, start: int) -> None
     if kind == "M" and width > 1:
         seconds = values.astype("datetime64[us]").astype(np.int64) / 1e6
         part.T[:] = _time_parts(np.where(np.isnat(values), np.nan, seconds))[-width:]
-    elif kind in "bf" and width == 1:
+    elif kind in "biuf" and width == 1:
         part[:, 0] = values
         wild = np.isinf(part[:, 0])
         if wild.any():

@@ -18,7 +18,7 @@ _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Columns of one length: floats (NaN where a value is missing), truth values, times, or objects.
+    """Columns of one length: numbers (NaN where one is missing), truth values, times, or objects.
 
     >>> table = Table.of([{"age": 31, "city": "Rome"}, {"age": 18}])
     >>> len(table), table.columns["city"].tolist()
@@ -107,8 +107,8 @@ def _of_series(series: Any) -> Array:
     kind = series.dtype
     plain = isinstance(kind, np.dtype)
     if not plain and getattr(kind, "kind", "O") in "iufb" and hasattr(kind, "numpy_dtype"):  # Int64, Float64, boolean
-        if kind.kind == "b" and not series.hasnans:
-            return np.asarray(series.to_numpy(dtype=bool))
+        if not series.hasnans:
+            return np.asarray(series.to_numpy(dtype=kind.numpy_dtype))
         return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
     if not plain and getattr(kind, "tz", None) is not None:
         return np.asarray(series.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy())
@@ -128,9 +128,9 @@ def as_column(values: Any) -> Array:
     column = np.asarray(values) if isinstance(values, np.ndarray) else _objects(list(values))
     if column.ndim != 1:
         raise InputError(f"a column has shape {column.shape}; one value per row is expected")
-    if column.dtype.kind in "iuf":
+    if column.dtype.kind == "f":
         return column.astype(np.float64, copy=False)
-    return column if column.dtype.kind in "bM" else column.astype(object)
+    return column if column.dtype.kind in "biuM" else column.astype(object)
 
 
 def _objects(values: list[Any]) -> Array:
@@ -146,6 +146,17 @@ def is_missing(value: Any) -> bool:
     if isinstance(value, np.datetime64):
         return bool(np.isnat(value))
     return math.isnan(value) if isinstance(value, float | np.floating) else isinstance(value, str) and value == ""
+
+
+def word_of(value: Any) -> str:
+    """A value as a word, the same however it is written: 3.0 is "3", and True is "true"."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool | np.bool_):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple | dict | set | bytes | bytearray | np.ndarray):
+        raise TypeError
+    return str(int(value)) if isinstance(value, float | np.floating) and float(value).is_integer() else str(value)
 
 
 def is_no_number(value: Any) -> bool:

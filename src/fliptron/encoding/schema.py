@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
+import decimal
 import math
+import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args
@@ -10,7 +13,7 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 
 from fliptron.arrays import Array
-from fliptron.encoding.records import Table, is_missing, is_no_number, moment
+from fliptron.encoding.records import Table, is_missing, is_no_number, moment, word_of
 from fliptron.refusals import InputError, one_of
 
 Kind = Literal["number", "boolean", "time", "clock", "category", "many", "unused"]
@@ -27,7 +30,7 @@ BUCKETS = 256
 """Places of a column of many values."""
 _PARTS = {"number": 1, "boolean": 1, "clock": 4, "time": 5}  # where it lies in day and week; of a time, also itself
 _MOST = 10_000
-_WORDS = str | int | float | np.number | np.bool_
+_WORDS = str | int | float | np.number | np.bool_ | uuid.UUID | datetime.time
 _IDENTITY = 100  # values, all different words or ever larger numbers: they name the row, and say nothing of it
 
 
@@ -138,7 +141,10 @@ def _column(name: str, values: Array, given: str | None) -> Column:
     kind = given or _kind(name, values, there)
     if kind != "category":
         return Column(name, _known(kind, f"the kind of column {name!r}"), gaps=gaps)
-    seen = {str(value) for value in (values.tolist() if there is None else there)}
+    try:
+        seen = {word_of(value) for value in (values.tolist() if there is None else there) if not is_missing(value)}
+    except TypeError:
+        raise InputError(f"column {name!r} holds lists or the like; words are expected in a category") from None
     return Column(name, "category", tuple(sorted(seen)[:_MOST]), gaps)
 
 
@@ -158,7 +164,7 @@ def _kind(name: str, values: Array, there: Sequence[Any] | None) -> str:
         "boolean": lambda value: isinstance(value, bool | np.bool_),
         "number": _is_number,
         "time": lambda value: moment(value) is not None,
-        words: lambda value: isinstance(value, str),
+        words: lambda value: isinstance(value, str | uuid.UUID | datetime.time),
     }
     kind = next((kind for kind, holds in tests.items() if all(map(holds, there))), None) if there else "unused"
     if kind in ("number", "time"):
@@ -187,7 +193,7 @@ def _ever_larger(kind: str, values: Array) -> str:
 
 def _is_number(value: Any) -> bool:
     if not isinstance(value, str):
-        return isinstance(value, int | float | np.number)
+        return isinstance(value, int | float | np.number | decimal.Decimal)
     try:
         return math.isfinite(float(value))
     except ValueError:

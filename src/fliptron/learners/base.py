@@ -152,7 +152,7 @@ class Learner(ABC):
             probability is that of the draw among them. None: all.
         """
         if eligible is not None:
-            return self._decide_among(x, self._mask(eligible))
+            return self._decide_among(x, eligible)
         steps = self._dense if type(x) is ndarray and x.dtype is self._dtype and x.ndim == 1 else None
         if steps is None:  # what is right already skips the gate
             x, steps = self._admit(x)
@@ -162,9 +162,10 @@ class Learner(ABC):
             with self._mine() as turn:
                 return _fill(Decision, steps[0](self.state, turn, self.key, self._row(x)))
 
-    def _decide_among(self, x: Any, mask: Array) -> Decision:
+    def _decide_among(self, x: Any, eligible: Any) -> Decision:
         row, _ = self._admit(x)
         with self.held():
+            mask = self._mask(eligible)
             return _fill(Decision, loop.decide_among(self.state, self.turn, np.uint64(self.key), row, mask))  # type: ignore[arg-type]
 
     def _mask(self, eligible: Any) -> Array:
@@ -238,8 +239,8 @@ class Learner(ABC):
             n rows of d numbers, dense or sparse.
         """
         matrix = as_matrix(X, self.n_features, self._dtype)
-        out = np.empty((count_rows(matrix), self.n_classes), self._dtype)
-        with self.held():
+        with self.held():  # the number of labels is that of this moment
+            out = np.empty((count_rows(matrix), self.n_classes), self._dtype)
             loop.score_all(self.state, matrix, out)
         return out
 
@@ -305,7 +306,7 @@ class Learner(ABC):
             raise InputError(f"a {type(self).__name__} learns from true labels, which a log of bits does not have")
         label, greedy, bit = (column.astype(np.int64) for column in (rounds.label, rounds.greedy, rounds.bit))
         probability, best, margin = rounds.probability.astype(np.float64), np.empty(n, np.int64), np.empty(n)
-        seen = np.empty((0, self.n_classes), self._dtype) if scores is None else scores
+        seen = np.empty((0, 1), self._dtype) if scores is None else scores
         with self.held():
             self.arrange(layout_for(matrix))
             start = 0

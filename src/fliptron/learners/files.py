@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 FORMAT = 2
 """1 was version 0.1's, which named our classes without their package and did not keep the layout."""
-_ABOUT = 2**20  # bytes of the line of JSON
+_ABOUT = 2**24  # bytes of the line of JSON, four to a character
 _KINDS: dict[str, type[Learner]] = {}
 
 
@@ -51,6 +51,8 @@ def packed(
         text = json.dumps(about)
     except TypeError:
         raise InputError(f"{kind.__name__} holds an object that a file cannot: {dict(params)}") from None
+    if 4 * len(text) > _ABOUT:
+        raise InputError(f"names and values of {len(text):,} characters cannot be saved; at most {_ABOUT // 4:,} can")
     content = io.BytesIO()
     np.savez(content, allow_pickle=False, about=text, **arrays)
     return content.getvalue()

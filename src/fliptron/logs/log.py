@@ -13,10 +13,12 @@ import numpy as np
 from fliptron.arrays import Array
 from fliptron.encoding.records import Table, is_missing
 from fliptron.encoding.schema import FIRST, Schema
-from fliptron.logs.roles import NOT_FEATURES, assign, bits_of, labels_of, numbers_of, plain
-from fliptron.refusals import InputError, real
+from fliptron.logs.roles import NOT_FEATURES, as_names, assign, bits_of, labels_of, numbers_of, plain
+from fliptron.refusals import InputError, real, whole
 from fliptron.rounds import LEAST_PROBABILITY, MOST_CLASSES, Rounds
-from fliptron.tables import BATCH, TableFile, quoted
+from fliptron.tables import BATCH, TableFile, from_json, quoted
+
+_KNOWN_BY = 20  # rows
 
 
 class Batch(NamedTuple):
@@ -81,37 +83,43 @@ class Log:
             told["probability"] = probability  # type: ignore[assignment]
         self.roles = assign(given, told)
         """Which column says what."""
-        if self._fixed is not None or probability == "uniform":
-            self.roles.pop("probability", None)
+        twice = {name for name in self.roles.values() if list(self.roles.values()).count(name) > 1}
+        if twice:
+            raise InputError(f"column {twice.pop()!r} cannot have two roles in a log")
+        unused = set()
+        if (self._fixed is not None or probability == "uniform") and "probability" in self.roles:
+            unused = {self.roles.pop("probability")}
         if time is not None:
             if time not in given:
                 raise InputError(f"the log has no column {time!r} to order it by; it has {', '.join(given)}")
-            self._order = f" ORDER BY {quoted(time)}"
-        self._others = list(others)
-        for name in self._others:
+            ties = f"hash({', '.join(map(quoted, given))})"  # any order, but always the same
+            self._order = f" ORDER BY {quoted(time)}, {ties}"
+        self.others = list(others)
+        """Columns that say what other policies would have played."""
+        for name in self.others:
             if name not in given:
                 raise InputError(f"the log has no column {name!r} of a policy's choices; it has {', '.join(given)}")
-        taken = {*self.roles.values(), *([time] if time else []), *NOT_FEATURES, *self._others}
+        taken = {*self.roles.values(), *([time] if time else []), *NOT_FEATURES, *self.others, *unused}
         self.features = [name for name in given if name not in taken] if features is None else list(features)
         """The columns that records have."""
         for name in self.features:
             if name not in given:
                 raise InputError(f"the log has no column {name!r}; it has {', '.join(given)}")
-            if name in taken - set(NOT_FEATURES):
+            if name in taken - set(NOT_FEATURES) - unused:
                 raise InputError(f"column {name!r} cannot be a feature: it has another role in the log")
         self.n_rounds = int(self._file.rows("SELECT count(*) FROM {}")[0][0])
         """How many rounds there are."""
         if self.n_rounds == 0:
             raise InputError(f"{self.name} holds no rounds; at least one is expected")
-        self.labels = tuple(self._labels() if labels is None else labels)
+        self.labels = as_names(self._labels() if labels is None else labels)
         """The labels that could be played."""
         self._told["labels"] = self.labels
         self._numbers = {each: r for r, each in enumerate(self.labels)}
         if probability == "uniform":
             self._fixed = 1.0 / len(self.labels)
         head = self._head()
-        self.fingerprint = _digest(self.roles, head)
-        """Known by its first rows."""
+        self.fingerprint = self._digest()
+        """What the file is known by, however it is read: its first rows."""
         self.schema = Schema.infer(head, kinds) if self.features else None
         """What the records are made of."""
 
@@ -132,12 +140,13 @@ class Log:
         stop
             The round to stop before; None: after the last.
         """
+        skip = whole("skip", skip, 0)
         last = self.n_rounds if stop is None else min(stop, self.n_rounds)
         some = f" LIMIT {max(last - skip, 0)} OFFSET {skip}" if skip or last < self.n_rounds else ""
         for table in self._file.batches(self._wanted, size=size, rest=self._order + some):
             start = table.start + skip
             records = Table({name: table.columns[name] for name in self.features}, len(table), start)
-            others = {name: labels_of(name, table.columns[name], start, self._numbers) for name in self._others}
+            others = {name: labels_of(name, table.columns[name], start, self._numbers) for name in self.others}
             yield Batch(records, self._rounds(Table(table.columns, len(table), start)), others)
 
     def __reduce__(self) -> Any:
@@ -147,7 +156,7 @@ class Log:
 
     @property
     def _wanted(self) -> list[str]:
-        return list(dict.fromkeys([*self.roles.values(), *self.features, *self._others]))
+        return list(dict.fromkeys([*self.roles.values(), *self.features, *self.others]))
 
     def describe(self) -> str:
         """What each column was taken for, in a few lines."""
@@ -185,12 +194,20 @@ class Log:
         self._rounds(found)  # refuses what it must before anything is done
         return Table({name: found.columns[name] for name in self.features}, len(found))
 
+    def _digest(self) -> str:
+        rows = self._file.rows(f"SELECT * FROM {{}} LIMIT {_KNOWN_BY}")
+        return hashlib.sha256(repr((self._file.columns, rows)).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
     def _labels(self) -> list[Any]:
         name = self.roles["label"]
-        found = [
-            row[0] for row in self._file.rows(f"SELECT DISTINCT {quoted(name)} FROM {{}} LIMIT {MOST_CLASSES + 1}")
-        ]
-        labels = {plain(value) for value in found if not is_missing(value)}
+        found = self._file.rows(f"SELECT DISTINCT {quoted(name)} FROM {{}} LIMIT {MOST_CLASSES + 1}")
+        try:
+            values = [from_json(row[0]) if name in self._file.mixed else row[0] for row in found]
+            labels = {plain(value) for value in values if not is_missing(value)}
+        except TypeError:
+            raise InputError(
+                f"column {name!r} holds lists or the like; words or numbers are expected as labels"
+            ) from None
         if len(labels) > 1000:
             raise InputError(
                 f"column {name!r} holds {len(labels):,} different labels; at most 1,000 are guessed: name them"
@@ -199,8 +216,7 @@ class Log:
             raise InputError(
                 f"column {name!r} holds {len(labels)} label; two or more are expected: name those there were"
             )
-        words = sorted(labels, key=lambda each: (isinstance(each, str), each))
-        return [each if isinstance(each, str | int | float | bool) else str(each) for each in words]
+        return sorted(labels, key=lambda each: (isinstance(each, str), each))
 
 
 def _fixed(probability: str | float | None) -> float | None:
@@ -210,10 +226,3 @@ def _fixed(probability: str | float | None) -> float | None:
         except ValueError:
             return None
     return None if probability is None else real("probability", probability, LEAST_PROBABILITY, 1.0)
-
-
-def _digest(roles: Mapping[str, str], head: Table) -> str:
-    digest = hashlib.sha256(repr(sorted(roles.items())).encode())
-    for name, values in head.columns.items():
-        digest.update(repr((name, values.tolist())).encode())
-    return digest.hexdigest()[:16]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import datetime
+import decimal
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from fliptron.arrays import Array
-from fliptron.encoding.records import is_missing
+from fliptron.encoding.records import is_missing, word_of
 from fliptron.refusals import InputError
 from fliptron.tables import NAMES
 
@@ -64,7 +66,10 @@ def assign(given: Sequence[str], told: Mapping[str, str | None]) -> dict[str, st
 def bits_of(name: str, values: Array, start: int) -> Array:
     """A column of bits as 0 and 1: numbers, truth values, or words such as click and no."""
     words = values.tolist()
-    known = {word: _bit(word) for word in set(words)}
+    try:
+        known = {word: _bit(word) for word in set(words)}
+    except TypeError:
+        raise InputError(f"column {name!r} holds lists or the like; 0 or 1 is expected") from None
     if None in known.values():
         at = next(i for i, word in enumerate(words) if known[word] is None)
         what = "nothing" if is_missing(words[at]) else repr(words[at])
@@ -103,9 +108,15 @@ def _as_float(value: Any) -> float:
 
 
 def labels_of(name: str, values: Array, start: int, numbers: Mapping[Any, int]) -> Array:
-    """A column of labels as their numbers."""
-    words = [plain(word) for word in values.tolist()]
-    known = {word: numbers.get(word, -1) for word in set(words)}
+    """A column of labels as their numbers; 1 is "1" if no label is 1 itself."""
+    texts = {word_of(label): number for label, number in reversed(list(numbers.items()))}
+    try:
+        words = [plain(word) for word in values.tolist()]
+        known = {
+            word: numbers.get(word, -1 if is_missing(word) else texts.get(word_of(word), -1)) for word in set(words)
+        }
+    except TypeError:
+        raise InputError(f"column {name!r} holds lists or the like; words or numbers are expected as labels") from None
     found = np.array([known[word] for word in words], dtype=np.int64)
     if (found < 0).any():
         at = int(np.argmax(found < 0))
@@ -115,6 +126,24 @@ def labels_of(name: str, values: Array, start: int, numbers: Mapping[Any, int]) 
     return found
 
 
+def as_names(labels: Any) -> tuple[Any, ...]:
+    """Labels that somebody named, or that were found: two or more, each once."""
+    try:
+        found = tuple(plain(label) for label in labels)
+        different = len(set(found))
+    except TypeError:
+        raise InputError(f"labels are {labels!r}; a list of words or numbers is expected") from None
+    if isinstance(labels, str) or len(found) < 2 or different < len(found) or any(map(is_missing, found)):
+        raise InputError(f"labels are {list(found)}; two or more, each once and none empty, are expected")
+    return found
+
+
 def plain(label: Any) -> Any:
-    """A label as people write it: 3 for 3.0."""
-    return int(label) if isinstance(label, float) and label.is_integer() else label
+    """A label as people write it: 3 for 3.0, and a word for a date."""
+    if isinstance(label, float | decimal.Decimal) and not is_missing(label) and label == int(label):
+        return int(label)
+    if label is None or isinstance(label, str | int | float):
+        return label
+    if isinstance(label, datetime.datetime) and label.time() == datetime.time():
+        label = label.date()  # a day, whether its file calls it a date or a moment
+    return float(label) if isinstance(label, decimal.Decimal) else word_of(label)
