@@ -69,6 +69,11 @@ LEARNERS: dict[str, Any] = {
 }
 
 
+_FORMS = ("Fliptron-diagonal", "Fliptron-drift", "Newtron-full", "SOBA-full")
+FAMILIES = [name for name in LEARNERS if "-" not in name or name in _FORMS]
+"""One learner for each state and step, without those that differ in a number only: for tests that compile much."""
+
+
 @pytest.fixture(params=LEARNERS, scope="session")
 def make(request: pytest.FixtureRequest) -> Any:
     """A maker of each learner in turn."""

@@ -225,7 +225,7 @@ class TestUnkindWorld:
     def test_a_port_that_is_not_dask(self, greeting: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         """A server that hangs up, that talks of something else, or that says nothing at all."""
         pytest.importorskip("distributed")
-        monkeypatch.setattr("fliptron.experiments.runner._PATIENCE", 2.0)
+        monkeypatch.setattr("fliptron.cluster._PATIENCE", 2.0)
         (tmp_path / "plan.toml").write_text(PLAN)
         with socket.create_server(("127.0.0.1", 0)) as server:
 

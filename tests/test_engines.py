@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conftest import LEARNERS
+from conftest import FAMILIES, LEARNERS
 from fliptron import simulate
 from fliptron.kernels import randomness
 
@@ -44,7 +44,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("name", FAMILIES)
 def test_compiled_and_plain_kernels_agree(name: Any, kind: Any, plain: Any, small: Any, small_sparse: Any) -> None:
     learner = LEARNERS[name](n_classes=3, n_features=5, seed=2)
     simulate(learner, small if kind == "dense" else small_sparse, rates=(0.2, 0.3), rounds=150, seed=1)

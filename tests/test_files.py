@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import fliptron
-from conftest import LEARNERS
+from conftest import FAMILIES, LEARNERS
 from fliptron import (
     RCINE,
     RCNBF,
@@ -236,7 +236,7 @@ class TestNames:
             RidgeRegression.load(about(path, format=1, learner="RidgeRegression"))
 
 
-@pytest.mark.parametrize("name", [name for name in LEARNERS if not name.endswith("-full")])  # 640×640 is slow
+@pytest.mark.parametrize("name", [name for name in FAMILIES if not name.endswith("-full")])  # 640×640 is slow
 def test_what_was_learnt_can_always_be_loaded(name: Any, digits: Any, tmp_path: Path) -> None:
     """After a real run, without and with noise: what `save` writes, `load` reads."""
     rounds = 30_000 if name.startswith(("Fliptron", "RCINE")) else 5000
@@ -248,7 +248,7 @@ def test_what_was_learnt_can_always_be_loaded(name: Any, digits: Any, tmp_path: 
         np.testing.assert_array_equal(again.weights, learner.weights)
 
 
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("name", FAMILIES)
 def test_sparse_then_saved_then_dense_is_as_if_never_saved(
     name: Any, small: Any, small_sparse: Any, tmp_path: Path
 ) -> None:

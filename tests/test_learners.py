@@ -13,7 +13,7 @@ import pytest
 import scipy.sparse as sp
 
 import reference as ref
-from conftest import LEARNERS
+from conftest import FAMILIES, LEARNERS
 from fliptron import (
     BPA,
     EPABF,
@@ -108,7 +108,7 @@ def test_one_round_path_and_loop_give_equal_weights(make: Any, sparse: Any, smal
         np.testing.assert_array_equal(getattr(traces[0].log, column), getattr(traces[1].log, column))
 
 
-@pytest.mark.parametrize("name", [name for name in LEARNERS if name != "SOBA-full"])  # its 640×640 is slow
+@pytest.mark.parametrize("name", [name for name in FAMILIES if name != "SOBA-full"])  # its 640×640 is slow
 def test_one_round_path_and_loop_are_equal_on_digits(name: Any, digits: Any) -> None:
     learners = [LEARNERS[name](n_classes=10, n_features=64, seed=2) for _ in range(2)]
     for learner, engine in zip(learners, ("compiled", "python"), strict=True):

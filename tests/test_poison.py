@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from conftest import LEARNERS
+from conftest import FAMILIES, LEARNERS
 from fliptron import (
     BPA,
     EPABF,
@@ -82,8 +82,9 @@ def unchanged(before: Any, after: Any) -> Any:
     return all(np.array_equal(before[name], after[name]) for name in before)
 
 
-@pytest.mark.parametrize("sparse", [False, True])
-@pytest.mark.parametrize("name", [*LEARNERS, *SHORT])
+@pytest.mark.parametrize(
+    ("name", "sparse"), [*((name, False) for name in [*LEARNERS, *SHORT]), *((name, True) for name in FAMILIES)]
+)
 def test_thousands_of_hostile_rounds(name: Any, sparse: Any, tmp_path: Path) -> None:
     """200 rounds for each learner and form, some 6,800 calls of `decide` and as many of `learn` in all."""
     learner = (LEARNERS | SHORT)[name](n_classes=K, n_features=D, seed=1)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from conftest import LEARNERS
+from conftest import FAMILIES, LEARNERS
 from fliptron import RCNBF, Fliptron, InputError, Learner, LeastMeanSquares, RidgeRegression, simulate
 from fliptron.cli.group import commands as main
 from fliptron.datasets.dataset import Dataset
@@ -126,7 +126,7 @@ class TestPolicy:
             simulate(made, Dataset.of([[1.0], [2.0]], [0, 1]))
 
 
-@pytest.mark.parametrize("name", [name for name, make in LEARNERS.items() if "full" not in name])
+@pytest.mark.parametrize("name", FAMILIES)
 def test_a_label_added_at_the_start_is_as_if_it_had_been_there(name: Any) -> None:
     three, four = (LEARNERS[name](n_classes=K, n_features=3, seed=1) for K in (3, 4))
     if not three.grows:

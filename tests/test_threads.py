@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conftest import LEARNERS
+from conftest import FAMILIES, LEARNERS
 from fliptron import RCINE, AveragedRCNBF, Decision, Fliptron, Learner, RidgeRegression, simulate
 from fliptron.kernels.randomness import uniform
 
@@ -46,7 +46,7 @@ def examples(n: Any, seed: Any = 0) -> Any:
     return X / np.linalg.norm(X, axis=1, keepdims=True)
 
 
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("name", FAMILIES)
 def test_no_draw_is_used_twice(name: Any) -> None:
     learner, x, rounds = LEARNERS[name](n_classes=K, n_features=D, seed=3), examples(1)[0], 2000
     twin = LEARNERS[name](n_classes=K, n_features=D, seed=3)
@@ -58,7 +58,7 @@ def test_no_draw_is_used_twice(name: Any) -> None:
     assert learner.rounds == 4 * rounds + 1
 
 
-@pytest.mark.parametrize("name", LEARNERS)
+@pytest.mark.parametrize("name", FAMILIES)
 def test_every_method_at_once(name: Any, small: Any, tmp_path: Path) -> None:
     """What eight threads do to one learner: it stays whole, and every round is learnt from once."""
     learner, X, rounds = LEARNERS[name](n_classes=K, n_features=D, seed=1), examples(50), 300
