@@ -17,6 +17,7 @@ import numpy as np
 from fliptron.arrays import Array
 from fliptron.output import make_folder, whole_file
 from fliptron.refusals import InputError, missing
+from fliptron.tables import connected
 
 try:
     import duckdb
@@ -149,7 +150,7 @@ class Results:
             row |= {name: json.dumps(row[name], sort_keys=True) for name in _JSON}
         frame = pd.DataFrame({name: [row[name] for row in rows] for name in SCHEMA})
         columns = ", ".join(f"CAST({name} AS {kind}) AS {name}" for name, kind in SCHEMA.items())
-        with duckdb.connect() as database:
+        with connected() as database:
             database.register("given", frame)
             self._write(database, f"SELECT {columns} FROM given", f"{runs[0].id}-{uuid.uuid4().hex[:8]}")
 
@@ -158,7 +159,7 @@ class Results:
         parts, _ = self._parts()
         if len(parts) < _MANY:
             return
-        with duckdb.connect() as database:
+        with connected() as database:
             self._write(database, f"SELECT * FROM read_parquet({_listed(parts)})", f"merged-{uuid.uuid4().hex[:8]}")
         for part in parts:
             part.unlink()
@@ -167,7 +168,7 @@ class Results:
         """The answer to a query over `runs`, `curves` and `failures`."""
         if not query.strip():
             raise InputError("the query is empty; a SELECT is expected")
-        with duckdb.connect() as database:
+        with connected() as database:
             self._read(database)
             try:
                 if any(each.type not in _ASK for each in database.extract_statements(query)):
@@ -176,6 +177,8 @@ class Results:
                 if answer is None or answer.description is None:
                     raise InputError("this query has no answer; a SELECT is expected")
                 return answer.df()
+            except duckdb.InterruptException:
+                raise
             except duckdb.Error as error:
                 raise InputError(f"this query cannot be answered: {str(error).splitlines()[0]}") from None
 
@@ -231,6 +234,8 @@ class Results:
             try:
                 database.execute(f"CREATE TABLE parts AS {source}")
                 break
+            except duckdb.InterruptException:
+                raise
             except duckdb.Error as error:
                 if attempt == 19:
                     raise InputError(f"{self.folder} cannot be read ({str(error).splitlines()[0]})") from None
@@ -256,6 +261,8 @@ class Results:
             options = f"FORMAT parquet, KV_METADATA {{fliptron: '{_MARK}'}}"
             try:
                 database.execute(f"COPY ({query}) TO {_quoted(part)} ({options})")
+            except duckdb.InterruptException:
+                raise
             except duckdb.Error as error:
                 raise InputError(f"{path} cannot be written ({str(error).splitlines()[0]})") from None
 
@@ -264,7 +271,7 @@ class Results:
 def _flaw(path: Path, size: int, changed: int) -> str:
     """What is wrong with a part of this size and time; nothing for one of ours that is whole."""
     try:
-        with duckdb.connect() as database:
+        with connected() as database:
             found = database.execute(
                 f"SELECT decode(value) FROM parquet_kv_metadata({_quoted(path)}) WHERE decode(key) = 'fliptron'"
             ).fetchall()

@@ -95,10 +95,9 @@ class TableFile:
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:
-        """A database that draws no bars on the terminal; whatever it cannot read becomes one sentence."""
+        """A database; whatever it cannot read becomes one sentence."""
         try:
-            with self._duckdb.connect() as database:
-                database.execute("SET enable_progress_bar = false")
+            with connected() as database:
                 yield database
         except self._duckdb.Error as error:
             ragged = next(filter(None, map(_ragged, self._paths)), None)
@@ -107,6 +106,22 @@ class TableFile:
             lines = [" ".join(line.split()) for line in str(error).splitlines() if line.strip()]
             told = [line for line in lines if not line.startswith(_TALK)]
             raise InputError(f"{self.name} cannot be read ({'; '.join(told[:2])})") from None
+
+
+@contextmanager
+def connected() -> Iterator[Any]:
+    """A database in memory that draws no bars on the terminal. Ctrl-C while it works is Ctrl-C."""
+    engine = duckdb()
+    try:
+        with engine.connect() as database:
+            database.execute("SET enable_progress_bar = false")
+            yield database
+    except engine.InterruptException:
+        raise KeyboardInterrupt from None
+    except RuntimeError as error:
+        if "interrupted" not in str(error):
+            raise
+        raise KeyboardInterrupt from None
 
 
 def quoted(name: str) -> str:

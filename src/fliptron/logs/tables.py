@@ -15,7 +15,7 @@ from fliptron.arrays import Array
 from fliptron.output import whole_file
 from fliptron.refusals import InputError
 from fliptron.rounds import Rounds
-from fliptron.tables import TableFile, duckdb
+from fliptron.tables import TableFile, connected, duckdb
 
 REQUIRED = ("label", "greedy", "probability", "bit")
 _FORMATS = {".csv": "csv", ".parquet": "parquet"}
@@ -77,10 +77,12 @@ def write_table(path: Path, columns: Mapping[str, Array]) -> None:
 
     kind, engine = _format(path), duckdb()
     frame = pd.DataFrame(columns)  # noqa: F841  # read by the query
-    with whole_file(path) as part, engine.connect() as database:
+    with whole_file(path) as part, connected() as database:
         target = str(part).replace("'", "''")
         try:
             database.execute(f"COPY (SELECT * FROM frame) TO '{target}' (FORMAT {kind})")
+        except engine.InterruptException:
+            raise
         except engine.Error as error:
             raise InputError(f"{path} cannot be written ({str(error).splitlines()[0]})") from None
 
