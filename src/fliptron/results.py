@@ -17,7 +17,7 @@ import numpy as np
 from fliptron.arrays import Array
 from fliptron.output import make_folder, whole_file
 from fliptron.refusals import InputError, missing
-from fliptron.tables import connected
+from fliptron.tables import connected, said
 
 try:
     import duckdb
@@ -177,10 +177,8 @@ class Results:
                 if answer is None or answer.description is None:
                     raise InputError("this query has no answer; a SELECT is expected")
                 return answer.df()
-            except duckdb.InterruptException:
-                raise
             except duckdb.Error as error:
-                raise InputError(f"this query cannot be answered: {str(error).splitlines()[0]}") from None
+                raise InputError(f"this query cannot be answered: {said(error)}") from None
 
     def load(self) -> pd.DataFrame:
         """Every finished run as a data frame, one row per run."""
@@ -234,11 +232,10 @@ class Results:
             try:
                 database.execute(f"CREATE TABLE parts AS {source}")
                 break
-            except duckdb.InterruptException:
-                raise
             except duckdb.Error as error:
+                why = said(error)
                 if attempt == 19:
-                    raise InputError(f"{self.folder} cannot be read ({str(error).splitlines()[0]})") from None
+                    raise InputError(f"{self.folder} cannot be read ({why})") from None
         database.execute(_VIEWS)
 
     def _parts(self) -> tuple[list[Path], list[str]]:
@@ -261,10 +258,8 @@ class Results:
             options = f"FORMAT parquet, KV_METADATA {{fliptron: '{_MARK}'}}"
             try:
                 database.execute(f"COPY ({query}) TO {_quoted(part)} ({options})")
-            except duckdb.InterruptException:
-                raise
             except duckdb.Error as error:
-                raise InputError(f"{path} cannot be written ({str(error).splitlines()[0]})") from None
+                raise InputError(f"{path} cannot be written ({said(error)})") from None
 
 
 @lru_cache(maxsize=4096)

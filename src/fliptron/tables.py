@@ -47,18 +47,15 @@ class TableFile:
     name
         A .csv, .tsv, .parquet or .jsonl file, also with .gz behind; a folder or a pattern (``day-*.parquet``) of such
         files, read in the order of their names; or ``-`` for standard input.
-    header
-        Whether the first line of a CSV file has names.
     """
 
-    def __init__(self, name: str, *, header: bool = True) -> None:
+    def __init__(self, name: str) -> None:
         self.name = name
         self._duckdb = duckdb()
         self._paths, self._spool = _find(name)
-        self._source = _reader(name, self._paths, header)
+        self._source = _reader(name, self._paths)
         self._asked = [[glob.escape(path) for path in self._paths]]  # a * in a file's name is only a *
-        if header:
-            _check_header(self._paths[0])
+        _check_header(self._paths[0])
         described = {row[0]: row[1] for row in self.rows("DESCRIBE SELECT * FROM {}")}
         self.columns = list(described)
         """The names of its columns."""
@@ -122,6 +119,13 @@ def connected() -> Iterator[Any]:
         if "interrupted" not in str(error):
             raise
         raise KeyboardInterrupt from None
+
+
+def said(error: Exception) -> str:
+    """What the database says is wrong, in a line; but Ctrl-C is Ctrl-C."""
+    if type(error).__name__ == "InterruptException":
+        raise KeyboardInterrupt from None
+    return str(error).splitlines()[0]
 
 
 def quoted(name: str) -> str:
@@ -190,7 +194,7 @@ def _suffix(path: Path) -> str:
     return Path(path.stem).suffix.lower() if path.suffix.lower() == ".gz" else path.suffix.lower()
 
 
-def _reader(name: str, paths: Sequence[str], header: bool) -> str:
+def _reader(name: str, paths: Sequence[str]) -> str:
     """The function of DuckDB that reads these files."""
     kinds = {_suffix(Path(path)) for path in paths}
     readers = {_READERS.get(kind) for kind in kinds}
@@ -201,7 +205,7 @@ def _reader(name: str, paths: Sequence[str], header: bool) -> str:
     if how == "read_csv":
         whole = sum(os.path.getsize(path) for path in paths) <= _WHOLE
         mark = delimiter(_first_line(paths[0]))
-        told = f"header = {str(header).lower()}, delim = '{mark}', quote = '\"', escape = '\"'"
+        told = f"header = true, delim = '{mark}', quote = '\"', escape = '\"'"
         return f"read_csv(?, {told}{', sample_size = -1' if whole else ''})"
     return "read_json(?, format = 'newline_delimited')" if how == "read_json" else "read_parquet(?)"
 

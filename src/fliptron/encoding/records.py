@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,11 +69,6 @@ class Table:
         """Rows start … stop − 1."""
         found = {name: values[start:stop] for name, values in self.columns.items()}
         return Table(found, max(min(stop, self.size) - start, 0), self.start + start)
-
-    def parts(self, size: int) -> Iterator[Table]:
-        """The table in parts of at most so many rows."""
-        for start in range(0, self.size, size):
-            yield self.part(start, start + size)
 
 
 def _of_columns(columns: Mapping[str, Any]) -> Table:

@@ -73,7 +73,7 @@ class Schema:
     columns: tuple[Column, ...]
 
     @classmethod
-    def infer(cls, records: Any, given: Mapping[str, str] | None = None, leave_out: Iterable[str] = ()) -> Schema:
+    def infer(cls, records: Any, given: Mapping[str, str] | None = None) -> Schema:
         """What the first rows show.
 
         Parameters
@@ -82,19 +82,15 @@ class Schema:
             Records in any form that `Table.of` takes; the first 1,000 count.
         given
             The kinds of columns by name, where they are known: "number", "boolean", "time", "category" or "many".
-        leave_out
-            Columns that are not part of x.
         """
         table, given = Table.of(records), dict(given or {})
-        out = set(leave_out)
-        names = [name for name in table.columns if name not in out]
         for name in given:
-            if name not in names:
-                raise InputError(f"a kind is given for column {name!r}, which is not there; {_some(names)} are")
+            if name not in table.columns:
+                raise InputError(f"a kind is given for column {name!r}, which is not there; {_some(table.columns)} are")
         if not len(table):
             raise InputError("there are no records; at least one is expected")
         head = table.part(0, FIRST)
-        found = tuple(_column(name, head.columns[name], given.get(name)) for name in names)
+        found = tuple(_column(name, values, given.get(name)) for name, values in head.columns.items())
         if all(column.kind == "unused" for column in found):
             raise InputError("no column holds a value in the first rows; at least one feature is expected")
         return cls(found)

@@ -15,7 +15,7 @@ from fliptron.arrays import Array
 from fliptron.output import whole_file
 from fliptron.refusals import InputError
 from fliptron.rounds import Rounds
-from fliptron.tables import TableFile, connected, duckdb
+from fliptron.tables import TableFile, connected, duckdb, said
 
 REQUIRED = ("label", "greedy", "probability", "bit")
 _FORMATS = {".csv": "csv", ".parquet": "parquet"}
@@ -81,10 +81,8 @@ def write_table(path: Path, columns: Mapping[str, Array]) -> None:
         target = str(part).replace("'", "''")
         try:
             database.execute(f"COPY (SELECT * FROM frame) TO '{target}' (FORMAT {kind})")
-        except engine.InterruptException:
-            raise
         except engine.Error as error:
-            raise InputError(f"{path} cannot be written ({str(error).splitlines()[0]})") from None
+            raise InputError(f"{path} cannot be written ({said(error)})") from None
 
 
 def _wanted(path: Path, given: list[str]) -> tuple[list[str], list[str]]:
