@@ -283,7 +283,7 @@ class FliptronTwin(Twin):
 
     def __init__(self, K: Any, d: Any, diagonal: Any = False, rates: Any = None) -> None:
         super().__init__(K, d)
-        self.cov, self.diagonal = [100.0 * np.eye(d) for _ in range(K)], diagonal
+        self.cov, self.kept = [100.0 * np.eye(d) for _ in range(K)], np.eye(d) if diagonal else np.ones((d, d))
         self.channel = ChannelTwin(K, rates)
 
     def probabilities(self, x: Any, gamma: Any) -> Any:
@@ -334,11 +334,48 @@ class FliptronTwin(Twin):
             h = min(max(h, -1 / v[r], (v[r] - 100) / v[r] ** 2), 0.9 / v[r])
             pull = self.cov[r] @ x
             self.W[r] += g * pull
-            step = h * np.outer(pull, pull)
-            self.cov[r] = self.cov[r] - (np.diag(np.diag(step)) if self.diagonal else step)
+            self.cov[r] = self.cov[r] - h * np.outer(pull, pull) * self.kept
         if alarm == "data":
             self.W[:] = 0
             self.cov = [100.0 * np.eye(x.size) for _ in range(self.K)]
+
+
+class AxesTwin(FliptronTwin):
+    """A Fliptron on (z, x − Vᵀz), whole in z and diagonal in the rest, whose axes V are powers of the examples."""
+
+    def __init__(self, K: Any, d: Any) -> None:
+        super().__init__(K, 2 * d)  # as many axes as features
+        self.kept[d:] = self.kept[:, d:] = 0.0
+        self.kept += np.diag(np.repeat([0.0, 1.0], d))
+        self.V = np.zeros((d, d))
+        self.examples: list[Any] = []
+
+    def split(self, x: Any) -> Any:
+        return np.concatenate([self.V @ x, x - self.V.T @ self.V @ x])
+
+    def scores(self, x: Any) -> Any:
+        return super().scores(self.split(x))
+
+    def probabilities(self, x: Any, gamma: Any) -> Any:
+        return super().probabilities(self.split(x), gamma)
+
+    def learn(self, x: Any, *told: Any) -> None:
+        d = len(self.V)
+        if x.any():
+            self.examples.append(x / np.linalg.norm(x))
+        super().learn(self.split(x), *told)
+        if len(self.examples) == d:  # the first axes are the first examples; before, there were none
+            V = np.linalg.qr(np.array(self.examples).T)[0].T
+            self.W = np.hstack([self.W[:, d:] @ V.T, self.W[:, d:]])
+            for C in self.cov:
+                C[:d, :d] = V @ C[d:, d:] @ V.T
+            self.V = V
+
+    @property
+    def mean(self) -> Any:
+        d = len(self.V)
+        P = np.eye(d) - self.V.T @ self.V
+        return self.W[:, :d] @ self.V + self.W[:, d:] @ P
 
 
 class ChannelTwin:

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from fliptron import Confidit, Dataset, Fliptron, InputError, Rates, RidgeRegression, simulate
 from fliptron.kernels.loop import ALL_ELIGIBLE
+from fliptron.learners import axes
 from fliptron.learners.filtering import share
 
 NOISE = ((0.0, 0.0), (0.2, 0.4), (0.4, 0.2))
@@ -212,10 +213,64 @@ def test_it_takes_few_and_many_labels_and_features(K: Any, d: Any) -> None:
     X = sp.csr_array(prototypes[y] + 0.1 * sp.random_array((3000, d), density=min(1.0, 5 / d), rng=random))
     data = Dataset.of(X, y, name="made")
     learner = Fliptron(n_classes=K, n_features=d, seed=0)
-    assert learner.full == (K * d * d <= 2**20)
     trace = simulate(learner, data, rates=(0.02, 0.1), rounds=80_000, seed=0)
     late = np.diff(trace.mistakes[[-10, -1]])[0] / np.diff(trace.rounds[[-10, -1]])[0]
     assert late < 0.05
+    assert learner.kept == ("full" if K * d * d <= 2**19 else "diagonal")
+
+
+def blurred(d: Any, n: Any = 2000) -> Any:
+    """Five classes of examples whose features are mixtures of a few hidden ones, and some noise."""
+    random = np.random.default_rng(d)
+    hidden = random.normal(size=(n, 12)) * np.linspace(3.0, 0.5, 12)
+    y = (hidden @ random.normal(size=(12, 5))).argmax(axis=1)
+    X = hidden @ random.normal(size=(12, d)) / np.sqrt(12) + 0.3 * random.normal(size=(n, d))
+    return Dataset.of(X, y, name="blurred")
+
+
+class TestAxes:
+    def test_it_errs_less_than_a_diagonal_belief_where_features_hang_together(self) -> None:
+        data, errors = blurred(400), {}
+        for form in ("axes", "diagonal"):
+            learner = Fliptron(n_classes=5, n_features=400, form=form, seed=1)
+            errors[form] = simulate(learner, data, rates=(0.2, 0.4), rounds=20_000, seed=1).error
+        assert errors["axes"] < 0.8 * errors["diagonal"]
+
+    def test_it_does_not_err_more_where_they_do_not(self) -> None:
+        random = np.random.default_rng(3)
+        X = random.normal(size=(2000, 300))
+        data, errors = Dataset.of(X, X[:, :4].argmax(axis=1), name="round"), {}
+        for form in ("axes", "diagonal"):
+            made = (Fliptron(n_classes=4, n_features=300, form=form, seed=s) for s in range(3))
+            runs = [simulate(each, data, rates=(0.1, 0.1), rounds=10_000, seed=s).error for s, each in enumerate(made)]
+            errors[form] = np.mean(runs)
+        assert errors["axes"] < 1.1 * errors["diagonal"]
+
+    def test_the_first_example_says_whether_there_are_axes(self) -> None:
+        data = blurred(400, n=50)
+        for X, kept in ((data.X, "axes"), (sp.csr_array(data.X), "diagonal")):
+            learner = Fliptron(n_classes=5, n_features=400, seed=1)
+            simulate(learner, Dataset.of(X, data.y, name="blurred"), rounds=100)
+            assert learner.kept == kept
+
+    def test_a_turn_changes_no_score_by_much_and_no_weight_is_lost(self) -> None:
+        data = blurred(200)
+        learner = Fliptron(n_classes=5, n_features=200, form="axes", seed=1)
+        simulate(learner, data, rates=(0.1, 0.1), rounds=2000, seed=1)
+        before = learner.scores(data.X[:50])
+        np.testing.assert_allclose(data.X[:50] @ learner.weights.T, before, rtol=1e-3, atol=1e-3)
+        axes.turn(learner.state)
+        np.testing.assert_allclose(learner.scores(data.X[:50]), before, rtol=1e-3, atol=1e-3)
+        V = learner.state.axes.astype(float)
+        np.testing.assert_allclose(V @ V.T, np.eye(len(V)), atol=1e-5)
+
+    def test_examples_that_are_all_alike_leave_room_for_those_that_come(self) -> None:
+        X = np.vstack([np.tile(np.eye(1, 80), (700, 1)), np.random.default_rng(0).normal(size=(700, 80))])
+        learner = Fliptron(n_classes=2, n_features=80, form="axes", seed=1)
+        simulate(learner, Dataset.of(X, np.arange(1400) % 2, name="late"), rounds=600, order="file")
+        assert learner.state.taken[axes.FOUND] == 1
+        simulate(learner, Dataset.of(X[700:], np.arange(700) % 2, name="late"), rounds=4000)
+        assert learner.state.taken[axes.FOUND] > 0.9 * axes.AXES
 
 
 def test_after_a_permutation_it_recovers_as_fast_as_a_fresh_start(digits: Any) -> None:
@@ -264,7 +319,7 @@ def test_a_jump_in_the_channel_is_followed(digits: Any) -> None:
 
 
 def test_what_it_cannot_be_is_refused() -> None:
-    with pytest.raises(InputError, match="form is 'sketch'; 'auto', 'full' or 'diagonal' is expected"):
+    with pytest.raises(InputError, match="form is 'sketch'; 'auto', 'full', 'axes' or 'diagonal' is expected"):
         Fliptron(n_classes=3, n_features=2, form="sketch")
     with pytest.raises(InputError, match="half_life is 10"):
         Fliptron(n_classes=3, n_features=2, half_life=10)

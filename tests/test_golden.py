@@ -9,10 +9,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import fliptron
-from fliptron.experiments.roster import ROSTER, build, effective, settings
+from fliptron.experiments.roster import PEERS, ROSTER, build, effective, settings
 
 GOLDEN = Path(__file__).with_name("golden.json")
 
@@ -30,12 +31,17 @@ def trace(name: Any) -> Any:
     }
 
 
-OURS = [name for name in ROSTER if name != "VowpalWabbit"]
+OURS = [name for name in ROSTER if name not in PEERS]
 
 
 @pytest.mark.parametrize("name", OURS)
 def test_trace_is_golden(name: Any) -> None:
-    assert trace(name) == json.loads(GOLDEN.read_text())[name]
+    found, golden = trace(name), json.loads(GOLDEN.read_text())[name]
+    greedy = np.subtract(found.pop("greedy_mistakes"), golden.pop("greedy_mistakes"))
+    assert found == golden
+    assert (
+        np.abs(greedy).max() <= 1
+    )  # of scores that are equal but for rounding, another processor may hold another best
 
 
 if __name__ == "__main__":

@@ -63,6 +63,7 @@ TWINS: dict[str, Any] = {
     "RidgeRegression": ref.RidgeTwin,
     "Fliptron": ref.FliptronTwin,
     "Fliptron-diagonal": lambda K, d: ref.FliptronTwin(K, d, diagonal=True),
+    "Fliptron-axes": ref.AxesTwin,
     "LeastMeanSquares": lambda K, d: ref.LmsTwin(K, d, step=0.1),
 }
 

@@ -31,7 +31,7 @@ MOST = 128
 """Curves, where there is room for them: twice as many gained little on made-up tables and cost three times as much."""
 LEAST = 32
 """Fewer are not worth having."""
-ROOM = 2**20
+ROOM = 2**19
 """The most numbers K·d² of a learner with whole matrices; as `Fliptron` decides."""
 LENGTH = 0.3
 """Of the products, and of the waves, against the rest. Larger ones bend faster, but from 0.5 on noisy linear tables

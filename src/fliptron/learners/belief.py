@@ -1,81 +1,169 @@
 """A Gaussian belief about every label's weights, w_r ~ N(W_r, Σ_r): what it says of x, and how a bit moves it.
 
-Σ is K×d×d, of which the lower triangles count, or K×d: the diagonals only.
+It has one of three forms, told by the arrays of the state:
+
+- *diagonal*: Σ is K×d, the diagonals only;
+- *full*: Σ is K×d×d;
+- *axes*: Σ is K×n×n, whole along n axes of x, and diagonal in what the axes leave of it; see `axes`.
 """
 
 from __future__ import annotations
 
+from math import sqrt
 from typing import Any
 
 from fliptron.arrays import Array, Row
-from fliptron.kernels.compiling import overload
-from fliptron.kernels.matrices import apply, downdate
+from fliptron.kernels.compiling import STEP, compiled, overload
+from fliptron.kernels.matrices import apply, downdate, inner
 from fliptron.kernels.rows import index, size, value, with_values
 from fliptron.kernels.vectors import pick, scores_of
+from fliptron.learners.axes import split
 
 PRIOR = 100.0
 """Variance of a score before the first bit, for an x of length 1."""
 
 
-def variances(covariance: Array, x: Row, powers: Array, pulls: Array, out: Array) -> None:
-    """xᵀΣ_r x of every label; full ones leave Σ_r x in pulls."""
-    (_variances_full if covariance.ndim == 3 else _variances_diagonal)(covariance, x, powers, pulls, out)
+def measure(state: Any, x: Row) -> None:
+    """Mean and standard deviation of every score, W_r·x and √(xᵀΣ_r x), into `scores` and `spreads`."""
+    _of_form(state, _measure_diagonal, _measure_full, _measure_axes)(state, x)
 
 
-def move(W: Array, covariance: Array, r: int, x: Row, pulls: Array, g: float, h: float) -> None:
-    """w_r += g·Σ_r x and Σ_r −= h·(Σ_r x)(Σ_r x)ᵀ, of a diagonal Σ_r its diagonal."""
-    (_move_full if covariance.ndim == 3 else _move_diagonal)(W, covariance, r, x, pulls, g, h)
+def average(state: Any, x: Row, out: Array) -> None:
+    """The means alone: W_r·x of every label."""
+    _of_form(state, _average, _average, _average_axes)(state, x, out)
 
 
-def reset(covariance: Array, r: int, i: int) -> None:
-    """Variance PRIOR for weight i of label r."""
-    (_reset_full if covariance.ndim == 3 else _reset_diagonal)(covariance, r, i)
+def move(state: Any, r: int, x: Row, g: float, h: float) -> None:
+    """w_r += g·Σ_r x and Σ_r −= h·(Σ_r x)(Σ_r x)ᵀ, for the x last measured; of a diagonal Σ_r its diagonal."""
+    _of_form(state, _move_diagonal, _move_full, _move_axes)(state, r, x, g, h)
 
 
-def _variances_full(covariance: Array, x: Row, powers: Array, pulls: Array, out: Array) -> None:
+def forget(state: Any) -> None:
+    """Back to the prior: no weights, and a variance of PRIOR for each."""
+    _of_form(state, _forget_diagonal, _forget_full, _forget_axes)(state)
+
+
+def _measure_diagonal(state: Any, x: Row) -> None:
+    scores_of(state.W, x, state.scores)
+    _spread(state.covariance, x, state.values, state.spreads)
+    for r in range(state.scores.shape[0]):
+        state.spreads[r] = sqrt(state.spreads[r])
+
+
+def _measure_full(state: Any, x: Row) -> None:
+    scores_of(state.W, x, state.scores)
+    for j in range(size(x)):
+        state.values[j] = value(x, j)
+    row = with_values(x, state.values)
+    for r in range(state.scores.shape[0]):
+        apply(state.covariance[r], row, state.pulls[r])
+        state.spreads[r] = sqrt(max(pick(state.pulls[r], row), 0.0))
+
+
+def _measure_axes(state: Any, x: Row) -> None:
+    split(state.axes, x, state.z, state.left)
+    scores_of(state.W, state.left, state.scores)
+    _spread(state.rest, state.left, state.values, state.spreads)
+    for r in range(state.scores.shape[0]):
+        state.scores[r] += inner(state.along[r], state.z)
+        apply(state.covariance[r], state.z, state.pulls[r])
+        state.spreads[r] = sqrt(state.spreads[r] + max(inner(state.pulls[r], state.z), 0.0))
+
+
+def _average(state: Any, x: Row, out: Array) -> None:
+    scores_of(state.W, x, out)
+
+
+def _average_axes(state: Any, x: Row, out: Array) -> None:
+    split(state.axes, x, state.z, state.left)
+    state.fresh[0] = -1  # what was measured last was another x
+    scores_of(state.W, state.left, out)
     for r in range(out.shape[0]):
-        apply(covariance[r], x, pulls[r])
-        out[r] = max(pick(pulls[r], x), 0.0)
+        out[r] += inner(state.along[r], state.z)
 
 
-def _variances_diagonal(covariance: Array, x: Row, powers: Array, pulls: Array, out: Array) -> None:
+@compiled(**STEP)
+def _spread(variances: Array, x: Row, powers: Array, out: Array) -> None:
+    """Σ_i x_i²·v_ri of every label."""
     for j in range(size(x)):
         powers[j] = value(x, j) * value(x, j)
-    scores_of(covariance, with_values(x, powers), out)
+    scores_of(variances, with_values(x, powers), out)
 
 
-def _move_full(W: Array, covariance: Array, r: int, x: Row, pulls: Array, g: float, h: float) -> None:
-    for i in range(W.shape[1]):
-        W[r, i] += g * pulls[r, i]
-    downdate(covariance[r], pulls[r], h)
+def _move_diagonal(state: Any, r: int, x: Row, g: float, h: float) -> None:
+    _move_each(state.W, state.covariance, r, x, g, h)
 
 
-def _move_diagonal(W: Array, covariance: Array, r: int, x: Row, pulls: Array, g: float, h: float) -> None:
+def _move_full(state: Any, r: int, x: Row, g: float, h: float) -> None:
+    for i in range(state.W.shape[1]):
+        state.W[r, i] += g * state.pulls[r, i]
+    downdate(state.covariance[r], state.pulls[r], h)
+
+
+def _move_axes(state: Any, r: int, x: Row, g: float, h: float) -> None:
+    for i in range(state.z.shape[0]):
+        state.along[r, i] += g * state.pulls[r, i]
+    downdate(state.covariance[r], state.pulls[r], h)
+    _move_each(state.W, state.rest, r, state.left, g, h)
+
+
+@compiled(**STEP)
+def _move_each(W: Array, variances: Array, r: int, x: Row, g: float, h: float) -> None:
     for j in range(size(x)):
         i = index(x, j)
-        pull = covariance[r, i] * value(x, j)
+        pull = variances[r, i] * value(x, j)
         W[r, i] += g * pull
-        covariance[r, i] -= h * pull * pull
+        variances[r, i] -= h * pull * pull
 
 
-def _reset_full(covariance: Array, r: int, i: int) -> None:
-    covariance[r, i, i] = PRIOR
+def _forget_diagonal(state: Any) -> None:
+    state.W[:] = 0.0
+    state.covariance[:] = PRIOR
 
 
-def _reset_diagonal(covariance: Array, r: int, i: int) -> None:
-    covariance[r, i] = PRIOR
+def _forget_full(state: Any) -> None:
+    state.W[:] = 0.0
+    _forget_matrices(state.covariance)
 
 
-@overload(variances)
-def _(covariance: Any, x: Any, powers: Any, pulls: Any, out: Any) -> Any:
-    return _variances_full if covariance.ndim == 3 else _variances_diagonal
+def _forget_axes(state: Any) -> None:
+    state.W[:] = 0.0
+    state.along[:] = 0.0
+    state.rest[:] = PRIOR
+    _forget_matrices(state.covariance)
+
+
+@compiled(**STEP)
+def _forget_matrices(covariance: Array) -> None:
+    covariance[:] = 0.0
+    for r in range(covariance.shape[0]):
+        for i in range(covariance.shape[1]):
+            covariance[r, i, i] = PRIOR
+
+
+def _of_form(state: Any, diagonal: Any, full: Any, axes: Any) -> Any:
+    """The function for the form that a state has, or a type of Numba's that stands for one."""
+    kind = getattr(state, "instance_class", None)
+    arrays = state if kind is None else kind(*state)
+    covariance, along = arrays.covariance, arrays.axes
+    return diagonal if covariance.ndim == 2 else axes if along.ndim == 2 else full
+
+
+@overload(measure)
+def _(state: Any, x: Any) -> Any:
+    return _of_form(state, _measure_diagonal, _measure_full, _measure_axes)
+
+
+@overload(average)
+def _(state: Any, x: Any, out: Any) -> Any:
+    return _of_form(state, _average, _average, _average_axes)
 
 
 @overload(move)
-def _(W: Any, covariance: Any, r: Any, x: Any, pulls: Any, g: Any, h: Any) -> Any:
-    return _move_full if covariance.ndim == 3 else _move_diagonal
+def _(state: Any, r: Any, x: Any, g: Any, h: Any) -> Any:
+    return _of_form(state, _move_diagonal, _move_full, _move_axes)
 
 
-@overload(reset)
-def _(covariance: Any, r: Any, i: Any) -> Any:
-    return _reset_full if covariance.ndim == 3 else _reset_diagonal
+@overload(forget)
+def _(state: Any) -> Any:
+    return _of_form(state, _forget_diagonal, _forget_full, _forget_axes)

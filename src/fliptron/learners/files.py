@@ -5,12 +5,13 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import sys
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -111,7 +112,7 @@ class Saved:
         """A fresh learner with the same parameters; its weights' size is compared with the file's before it is made."""
         params = self._about["params"]
         if "W.npy" in self._members.namelist():
-            shape, _, _ = self._head("W")
+            shape, _ = self._head("W")
             if list(shape) != [params.get("n_classes"), params.get("n_features")]:
                 raise self._refusal("W", "is missing or misshapen")
         try:
@@ -123,7 +124,7 @@ class Saved:
         """An array of the same shape and type, every value finite and within bounds."""
         if f"{name}.npy" not in self._members.namelist():
             raise self._refusal(name, "is missing or misshapen")
-        shape, _, dtype = self._head(name)
+        shape, dtype = self._head(name)
         if shape != like.shape or dtype != like.dtype:
             raise self._refusal(name, "is missing or misshapen")
         assert dtype.kind not in "iu" or abs(high) < 2**63, f"{name} holds whole numbers without bounds"
@@ -138,18 +139,16 @@ class Saved:
         age = " (it was saved by version 0.1)" if self._old else ""
         return InputError(f"{self._path} is not a saved {self._called.rpartition('.')[2]}: array {name!r} {why}{age}")
 
-    def _head(self, name: str) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-        """Shape, order and type of an array, which is not read."""
+    def _head(self, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+        """Shape and type of an array, which is not read."""
         member = self._members.getinfo(f"{name}.npy")
         if member.compress_type != zipfile.ZIP_STORED or member.file_size > self.size:
             raise self._refusal(name, "is compressed")
         with self._members.open(member) as file:
-            version = np.lib.format.read_magic(file)
-            read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}[version]
-            shape, fortran, dtype = read(file)
-        if dtype.hasobject or int(np.prod(shape, dtype=object)) * dtype.itemsize > self.size:
+            shape, _, dtype = _header(file)
+        if int(np.prod(shape, dtype=object)) * dtype.itemsize > self.size:
             raise self._refusal(name, "is missing or misshapen")
-        return shape, fortran, dtype
+        return shape, dtype
 
     def _read(self, name: str) -> Array:
         if name == "about":
@@ -157,4 +156,28 @@ class Saved:
             if member.compress_type != zipfile.ZIP_STORED or member.file_size > min(self.size, _ABOUT):
                 raise InputError(f"{self._path} is not a saved learner of format {FORMAT}")
         with self._members.open(f"{name}.npy") as file:
-            return np.asarray(np.lib.format.read_array(file, allow_pickle=False))
+            shape, by_columns, dtype = _header(file)
+            return np.frombuffer(file.read(), dtype).reshape(shape, order="F" if by_columns else "C")
+
+
+def _header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, whether it is stored by columns, and type of the array that follows, by the first lines of an `.npy` file.
+
+    NumPy's own reader parses them as Python, which fails now and then when several threads do it at once (a fault of
+    Python 3.11). `save` writes few of the forms that Python would allow, and no others are read.
+    """
+    magic = file.read(8)
+    if magic[:6] != b"\x93NUMPY" or magic[6:] not in (b"\x01\x00", b"\x02\x00"):
+        raise ValueError("an array of it does not begin as one")
+    size = int.from_bytes(file.read(2 if magic[6] == 1 else 4), "little")
+    found = _HEADER.fullmatch(file.read(min(size, 2**16)))
+    if found is None:
+        raise ValueError("an array of it has a header that is not known")
+    descr, order, sizes = (group.decode() for group in found.groups())
+    shape = tuple(int(each) for each in sizes.split(",") if each.strip())
+    return shape, order == "True", np.dtype(descr)
+
+
+_HEADER = re.compile(
+    rb"\{'descr': '([<>|=]?[biufU]\d+)', 'fortran_order': (True|False), 'shape': \(([\d, ]*)\), \}\s*", re.ASCII
+)

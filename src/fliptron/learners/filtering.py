@@ -20,10 +20,12 @@ from fliptron.kernels.loop import (
     count_eligible,
     learns,
     nth_eligible,
+    scores,
 )
 from fliptron.kernels.rows import index, size, value
-from fliptron.kernels.vectors import argmax, scores_of, square
-from fliptron.learners.belief import PRIOR, move, reset, variances
+from fliptron.kernels.vectors import argmax, square
+from fliptron.learners.axes import gather
+from fliptron.learners.belief import PRIOR, average, forget, measure, move
 from fliptron.learners.channel import (
     DATA,
     FOR_EVER,
@@ -61,7 +63,12 @@ class FliptronState(NamedTuple):
 
     W: Array
     scores: Scratch
-    covariance: Array  # K×d×d, of which the lower triangles count, or K×d: the diagonals only
+    covariance: Array  # K×d: the diagonals only; K×d×d; or K×n×n along the axes
+    along: Array  # weights along the axes
+    rest: Array  # variances of what the axes leave of x
+    axes: Array  # n×d, where there are any
+    gathered: Array  # for the next axes, and what was counted meanwhile; see `axes`
+    taken: Array
     counts: Array  # see `channel`
     labels: Array
     alarms: Array  # rounds, kind, strength
@@ -69,8 +76,10 @@ class FliptronState(NamedTuple):
     edges: Array
     spreads: Scratch  # √(xᵀΣ_r x), for the x last looked at
     work: Scratch  # 4×K
-    pulls: Scratch  # Σ_r x, if Σ is full
-    powers: Scratch  # x², value by value
+    pulls: Scratch  # Σ_r x, if Σ is more than diagonals
+    values: Scratch  # x in Σ's precision, or the squares of its values
+    z: Scratch  # x along the axes, and what they leave of it
+    left: Scratch
     seen: Scratch  # that x
     places: Scratch
     fresh: (
@@ -88,10 +97,7 @@ def look(state: FliptronState, x: Row) -> None:
             same &= state.seen[j] == value(x, j) and state.places[j] == index(x, j)
         if same:
             return
-    scores_of(state.W, x, state.scores)
-    variances(state.covariance, x, state.powers, state.pulls, state.spreads)
-    for r in range(state.W.shape[0]):
-        state.spreads[r] = sqrt(state.spreads[r])
+    measure(state, x)
     for j in range(n):
         state.seen[j], state.places[j] = value(x, j), index(x, j)
     state.fresh[0] = n
@@ -112,6 +118,12 @@ def share(scores: Array, spreads: Array, label: int, eligible: Array) -> float:
         elif above > 0.0 or (above == 0.0 and r < label):
             high = 0.0
     return max(high - low, 0.0) / REACH
+
+
+@scores(FliptronState)
+def mean_scores(state: FliptronState, x: Row, out: Array) -> None:
+    """s_r of every label."""
+    average(state, x, out)
 
 
 @chooses_among(FliptronState)
@@ -140,16 +152,6 @@ def optimist(state: FliptronState, x: Row, gamma: float, u: float) -> Choice:
 
 
 @compiled(**STEP)
-def restart(state: FliptronState) -> None:
-    """Forget the weights."""
-    state.W[:] = 0.0
-    state.covariance[:] = 0.0
-    for r in range(state.W.shape[0]):
-        for i in range(state.W.shape[1]):
-            reset(state.covariance, r, i)
-
-
-@compiled(**STEP)
 def alert(state: FliptronState, kind: float, label: int) -> None:
     """Note an alarm, and count anew; where the data has changed, learn anew too."""
     at = int(state.counts[RESTARTS] + state.counts[JUMPS]) % ALARMS
@@ -158,7 +160,7 @@ def alert(state: FliptronState, kind: float, label: int) -> None:
     start_anew(state.counts, state.labels, kind)
     state.memory[:] = 0.0
     if kind == DATA:
-        restart(state)
+        forget(state)
 
 
 @compiled(**STEP)
@@ -212,7 +214,7 @@ def assimilate(
         h = g * g - sign * weight * bend[r] / likely
         h = min(max(h, -1.0 / v, (v - PRIOR) / (v * v)), 0.9 / v)  # v may grow on surprise, not above the prior
         g = g if r == label else -g
-        move(state.W, state.covariance, r, x, state.pulls, g / length, h / (length * length))
+        move(state, r, x, g / length, h / (length * length))
     state.fresh[0] = -1
 
 
@@ -223,6 +225,7 @@ def filter_bit(state: FliptronState, x: Row, label: int, greedy: int, probabilit
     if length < SHORTEST:
         return
     look(state, x)
+    gather(state.gathered, state.taken, x, state.z, length)
     weighed = weigh(state, length)
     best, others, doubt, top = weighed
     rho0, beta = rates_to_learn_by(state.counts, state.labels, label)

@@ -10,7 +10,8 @@ import numpy as np
 from fliptron.arrays import Array
 from fliptron.exploration import Exploration
 from fliptron.kernels.loop import BAD_FEEDBACK
-from fliptron.learners.base import Learner, check_memory
+from fliptron.learners import axes
+from fliptron.learners.base import Layout, Learner, check_memory
 from fliptron.learners.belief import PRIOR
 from fliptron.learners.channel import (
     BEFORE,
@@ -48,8 +49,10 @@ from fliptron.noise.tallies import DOUBTFUL as DOUBTFUL_CELL
 from fliptron.refusals import one_of, real, whole
 from fliptron.rounds import Decision, Rates
 
-FULL = 2**20
-"""The most numbers K·d² for which every label keeps a whole d×d covariance."""
+FULL = 2**19
+"""The most numbers K·d² for which every label keeps a whole d×d covariance: what a second-level cache holds."""
+PRECISE = 32
+"""Below as many features whole covariances are float64; from there on float32, which is faster only then."""
 KINDS = {DATA: "data", NOISE: "noise"}
 """What an alarm says has changed."""
 _FEWEST = 100.0  # bits of either kind that forgetting leaves
@@ -66,7 +69,7 @@ class Alarm(NamedTuple):
     """The log likelihood ratio against what the learner believed."""
 
 
-Form = Literal["auto", "full", "diagonal"]
+Form = Literal["auto", "full", "axes", "diagonal"]
 
 
 class Fliptron(Learner):
@@ -107,8 +110,9 @@ class Fliptron(Learner):
     `fliptron.learners.channel` has the details. `estimate()` counts the same bits as `Plateaus` does, and reports
     rates, intervals, a verdict and the true accuracy.
 
-    The length of x does not matter. Up to K·d² = 2²⁰ every label keeps a full Σ_r, in O(K·d²) per round; beyond, only
-    its diagonal, in O(K·d).
+    The length of x does not matter. Up to K·d² = 2¹⁹ every label keeps a full Σ_r, in O(K·d²) per round. Beyond, a
+    dense x is split into what lies along its 32 main axes, where Σ_r is full, and the rest, where only its diagonal is
+    kept, in O(K·d + 32·d); see `fliptron.learners.axes`. Of a sparse x only the diagonal is kept, in O(K·d).
 
     **Change.** A sure label that is right at most half as often as it should be raises an alarm. If all labels
     disappoint, the noise has changed, and the rates are counted anew; otherwise the weights start anew. `alarms` lists
@@ -122,7 +126,8 @@ class Fliptron(Learner):
         Blind exploration in [0, 1], a number or an `Exploration`. None means 0.15/√t, or 0.15/√half_life where a
         half-life is given. More of it estimates ρ0 better; less of it makes fewer mistakes.
     form
-        Which part of Σ_r is kept: "full", "diagonal", or "auto", which decides by the size K·d².
+        Which part of Σ_r is kept: "full", "axes", "diagonal", or "auto", which decides by the size K·d² and by whether
+        the first example is sparse.
     rates
         (ρ0, ρ1) where they are known; None: they are learnt.
     half_life
@@ -169,19 +174,35 @@ class Fliptron(Learner):
 
     @property
     def by_feature(self) -> bool:  # type: ignore[override]
-        """Whether weights may be laid out by feature: only without full covariances."""
-        return not self.full
+        """Whether weights may be laid out by feature: only where Σ_r is its diagonal."""
+        return self.kept == "diagonal"
 
     @property
-    def full(self) -> bool:
-        """Whether every label keeps a whole covariance, or only its diagonal."""
-        return self.form == "full" or (self.form == "auto" and self.n_classes * self.n_features**2 <= FULL)
+    def kept(self) -> str:
+        """Which part of Σ_r is kept: "full", "axes" or "diagonal"."""
+        if self.form != "auto":
+            return self.form
+        if self.n_classes * self.n_features**2 <= FULL:
+            return "full"
+        return "diagonal" if self._layout == "by feature" else "axes"
+
+    def arrange(self, layout: Layout) -> None:
+        """Lay out the weights for dense or sparse examples; sparse ones have no axes unless these were asked for."""
+        with self.held():
+            if self._layout is None and layout == "by feature" and self.form == "auto":
+                self._layout = layout
+                self.state = self._start()
+                self._layout = None
+            super().arrange(layout)
 
     def _start(self) -> FliptronState:
         K, d = self.n_classes, self.n_features
-        if self.full:
-            check_memory(f"Fliptron(form='full') at K={K}, d={d}", K * d * d, "form='diagonal', which needs K·d")
-            covariance = np.tile(np.eye(d) * PRIOR, (K, 1, 1))
+        n = {"full": d, "axes": min(axes.AXES, d), "diagonal": 0}[self.kept]  # rows of a matrix
+        along = n if self.kept == "axes" else 0
+        precision = "float64" if n < PRECISE else "float32"
+        if n:
+            check_memory(f"Fliptron(form={self.kept!r}) at K={K}, d={d}", K * n * n, "form='diagonal', which needs K·d")
+            covariance = np.tile((np.eye(n) * PRIOR).astype(precision), (K, 1, 1))
         else:
             covariance = np.full((K, d), PRIOR)
         counts = np.zeros(SCALARS)
@@ -193,15 +214,22 @@ class Fliptron(Learner):
             self._weights(),
             self._scores(),
             covariance,
-            counts,
+            along=np.zeros((K, along)),
+            rest=np.full((K, d if along else 0), PRIOR),
+            axes=np.zeros((along, d) if along else 0, precision),
+            gathered=np.zeros((along, d), precision),
+            taken=np.array([0.0, along, 0.0, 0.0]),
+            counts=counts,
             labels=np.zeros((K, COLUMNS)),
             alarms=np.zeros((ALARMS, 3)),
             memory=np.zeros((EPOCHS, CELLS, 3)),
             edges=np.zeros(len(BANDS)),
             spreads=np.zeros(K),
             work=np.zeros((4, K)),
-            pulls=np.zeros((K, d if self.full else 0)),
-            powers=np.zeros(d),
+            pulls=np.zeros((K, n), precision),
+            values=np.zeros(d, precision if n == d else "float64"),
+            z=np.zeros(along, precision),
+            left=np.zeros(d if along else 0, precision),
             seen=np.zeros(d),
             places=np.zeros(d, dtype=np.int64),
             fresh=np.array([-1, 0]),
@@ -209,13 +237,19 @@ class Fliptron(Learner):
 
     def _bounds(self) -> dict[str, tuple[float, float]]:
         known = {"counts": (-1e18, 1e18), "labels": (-1e18, 1e18), "alarms": (0.0, 1e18), "edges": (-1e300, 1e300)}
+        known |= {"axes": (-1.01, 1.01), "gathered": (-1e9, 1e9), "taken": (0.0, 1e18)}
         return known | {"memory": (0.0, 1e80)}  # Σ1/P² over very many rounds
 
     def _flaw(self) -> str:
         covariance, counts, labels = self.state.covariance, self.state.counts, self.state.labels
-        diagonals = np.diagonal(covariance, axis1=1, axis2=2) if self.full else covariance
-        if not ((diagonals > 1e-30) & (diagonals < 1e12)).all():  # xᵀΣx is at most PRIOR, single variances may be more
-            return "a variance is not a positive number of a sensible size"
+        n = int(self.state.taken[axes.FOUND]) if self.kept == "axes" else None
+        own = covariance if self.kept == "diagonal" else np.diagonal(covariance, axis1=1, axis2=2)[:, :n]
+        for variances in (own, self.state.rest):
+            if not ((variances > 1e-30) & (variances < 1e12)).all():  # xᵀΣx is at most PRIOR, single ones may be more
+                return "a variance is not a positive number of a sensible size"
+        miscounted = axes.flaw(self.state.taken, len(self.state.gathered))
+        if miscounted:
+            return miscounted
         pairs = ((DOUBTFUL, DOUBTFUL_ONES), (DOUBTFUL, DOUBTFUL_RIGHT), (SURE, SURE_ONES))
         if min(np.delete(counts, TOTAL).min(), labels[:, :BEFORE].min()) < 0.0:
             return "a count is negative"
@@ -244,6 +278,12 @@ class Fliptron(Learner):
         """When the world seemed to change, the last 32 times."""
         with self.held():
             return [Alarm(int(at), KINDS[kind], float(strength)) for at, kind, strength in self._noted()]
+
+    @property
+    def weights(self) -> Array:
+        """The K×d matrix behind `scores` (a copy)."""
+        with self.held():
+            return axes.whole_weights(self.state) if self.kept == "axes" else super().weights
 
     def _noted(self) -> list[Array]:
         n = int(self.state.counts[RESTARTS] + self.state.counts[JUMPS])
@@ -315,7 +355,7 @@ class Fliptron(Learner):
     def add_label(self) -> None:
         """Let one more label be played from now on. Bits are accounted for anew: a random label is right less often."""
         with self.held():
-            self.form = "full" if self.full else "diagonal"
+            self.form = self.kept
             super().add_label()
             self.state.memory[:] = 0.0
             self.state.counts[SINCE] = 0.0
@@ -324,32 +364,41 @@ class Fliptron(Learner):
         return int(np.log2(self.state.counts[SINCE] / WINDOW + 1.0)) if self.half_life is None else 0
 
     def room(self) -> int:
-        """How many rounds may be learnt before the next step of forgetting."""
+        """How many rounds may be learnt before the next step of forgetting, or before the axes turn."""
+        return min(self._till_forgetting(), self._till_turning())
+
+    def settle(self) -> None:
+        """Turn the axes, or forget a little, when it is time."""
+        if self.room() > 0:
+            return
+        with self.held():  # another thread may have been faster
+            if self._till_turning() <= 0:
+                axes.turn(self.state)
+            if self._till_forgetting() <= 0:
+                self._forget()
+
+    def _till_turning(self) -> int:
+        taken = self.state.taken
+        return int(taken[axes.UNTIL] - taken[axes.ROWS]) if taken[axes.UNTIL] else super().room()
+
+    def _till_forgetting(self) -> int:
         if self.half_life is None:
             return super().room()
         since = self.state.counts[LEARNT] - self.state.counts[FORGOT]
         return int(self.half_life / 16) - int(since)
 
-    def settle(self) -> None:
-        """Forget a little when it is time: information fades by a factor, and the prior takes its place."""
-        if self.half_life is None or self.room() > 0:
-            return
-        with self.held():
-            if self.room() <= 0:  # another thread may have been faster
-                self._forget()
-
     def _forget(self) -> None:
+        """Information fades by a factor, and the prior takes its place."""
         counts, labels = self.state.counts, self.state.labels
         counts[FORGOT] = counts[LEARNT]
         keep = 0.5 ** (1 / 16)
         covariance = self.state.covariance
-        if self.full:
-            prior = np.eye(self.n_features) * ((1 - keep) / PRIOR)
-            for r in range(self.n_classes):
-                whole = np.tril(covariance[r]) + np.tril(covariance[r], -1).T
-                covariance[r] = np.linalg.inv(keep * np.linalg.inv(whole) + prior)
-        else:
-            covariance[:] = 1.0 / (keep / covariance + (1 - keep) / PRIOR)
+        for variances in (self.state.rest, *([covariance] if self.kept == "diagonal" else [])):
+            variances[:] = 1.0 / (keep / variances + (1 - keep) / PRIOR)
+        if self.kept != "diagonal":
+            prior = np.eye(covariance.shape[1]) * ((1 - keep) / PRIOR)
+            for r, matrix in enumerate(covariance.astype(np.float64)):
+                covariance[r] = np.linalg.inv(keep * np.linalg.inv((matrix + matrix.T) / 2) + prior)
         for kind, doubtful in ((DOUBTFUL, True), (SURE, False)):
             fade(counts, labels, max(keep, min(1.0, _FEWEST / max(counts[kind], 1.0))), doubtful)
         for speed, part in enumerate((keep, keep**4)):

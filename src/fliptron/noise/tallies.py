@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import chi2
+from scipy.special import chdtrc
 
 from fliptron.arrays import Array
 from fliptron.kernels.compiling import STEP, compiled
@@ -132,7 +132,7 @@ def differ(means: list[Mean], chance: float = 1e-3) -> bool:
         return False
     value, variance = (np.array([getattr(mean, name) for mean in means]) for name in ("value", "variance"))
     centre = (value / variance).sum() / (1 / variance).sum()
-    return bool(chi2.sf(((value - centre) ** 2 / variance).sum(), len(means) - 1) < chance)
+    return bool(chdtrc(len(means) - 1, ((value - centre) ** 2 / variance).sum()) < chance)
 
 
 def bands_of(margin: Array) -> tuple[Array, Array]:
