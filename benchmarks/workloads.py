@@ -16,6 +16,7 @@ KINDS = {
     "RidgeRegression": RidgeRegression,
     "Confidit": Confidit,
     "Fliptron, full": partial(Fliptron, form="full"),
+    "Fliptron, axes": partial(Fliptron, form="axes"),
     "Fliptron, diagonal": partial(Fliptron, form="diagonal"),
 }
 """Learners whose cost grows with d², and a form that does not."""
