@@ -127,10 +127,17 @@ class TestExtras:
             ("from fliptron import NREst; NREst(n_classes=3, hidden=(4,))", "pip install 'fliptron[torch]'"),
             ("from fliptron.experiments.vowpal import VowpalWabbit; VowpalWabbit(n_classes=2, n_features=2)",
              "pip install 'fliptron[peers]'"),
+            ("import fliptron.adapters.sklearn", "scikit-learn is not installed"),
+            ("import fliptron.adapters.river", "river is not installed; get it with: pip install 'fliptron[peers]'"),
+            ("import fliptron.adapters.coba", "coba is not installed; get it with: pip install 'fliptron[peers]'"),
+            ("from fliptron.experiments.peers import RiverLinUCB as R; R(n_classes=2, n_features=2)", "river is not"),
+            ("from fliptron.experiments.peers import CobaLearner as C; C(n_classes=2, n_features=2)", "coba is not"),
+            ("from fliptron.experiments.peers import BayesianBandits as B; B(n_classes=2, n_features=2)",
+             "bayesianbandits is not installed"),
         ],
     )  # fmt: skip
     def test_a_missing_extra_is_named_in_one_sentence(self, code: Any, words: Any) -> None:
-        done = self.without((*self.LAB, "torch", "vowpalwabbit"), code)
+        done = self.without((*self.LAB, "torch", "vowpalwabbit", "river", "coba", "bayesianbandits"), code)
         assert words in done.stderr.splitlines()[-1]
         assert "InputError" in done.stderr.splitlines()[-1]
 

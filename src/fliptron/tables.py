@@ -8,13 +8,15 @@ import gzip
 import io
 import json
 import os
+import shutil
 import sys
 import tempfile
+import weakref
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from fliptron.encoding.records import Table
 from fliptron.refusals import InputError, missing
@@ -39,6 +41,29 @@ _WHOLE = 200 * 2**20  # bytes of CSV up to which the whole file tells a column's
 _TALK = ("Possible", "*", "Original Line", "LINE", "This", "Try")
 
 
+class Spool:
+    """A folder that is gone when nobody holds it any more."""
+
+    def __init__(self) -> None:
+        self.name = tempfile.mkdtemp(prefix="fliptron-")
+        weakref.finalize(self, shutil.rmtree, self.name, ignore_errors=True)
+
+
+class Made(NamedTuple):
+    """A table that was made from a file of another form."""
+
+    folder: Spool
+    paths: list[str]
+    query: str
+    """What stands for the table in a query; ? stands for the paths."""
+    roles: dict[str, str]
+    """Which column says what."""
+    labels: list[Any] | None
+    """The labels that could be played, where the file says it."""
+    besides: tuple[str, ...]
+    """Columns that are neither features nor have a role."""
+
+
 class TableFile:
     """A table in one or many files.
 
@@ -47,15 +72,20 @@ class TableFile:
     name
         A .csv, .tsv, .parquet or .jsonl file, also with .gz behind; a folder or a pattern (``day-*.parquet``) of such
         files, read in the order of their names; or ``-`` for standard input.
+    made
+        The table that was made from it, if it has another form.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, made: Made | None = None) -> None:
         self.name = name
         self._duckdb = duckdb()
-        self._paths, self._spool = _find(name)
-        self._source = _reader(name, self._paths)
+        if made is None:
+            self._paths, self._spool = found_files(name)
+            self._source = _reader(name, self._paths)
+            _check_header(self._paths[0])
+        else:
+            self._paths, self._spool, self._source = made.paths, made.folder, made.query
         self._asked = [[glob.escape(path) for path in self._paths]]  # a * in a file's name is only a *
-        _check_header(self._paths[0])
         described = {row[0]: row[1] for row in self.rows("DESCRIBE SELECT * FROM {}")}
         self.columns = list(described)
         """The names of its columns."""
@@ -146,7 +176,7 @@ def looks_like_a_log(names: Sequence[str]) -> bool:
 
 def is_table(path: Path) -> bool:
     """Whether a file is one of these, by its name."""
-    return _suffix(path) in _READERS
+    return suffix_of(path) in _READERS
 
 
 def duckdb() -> Any:
@@ -159,10 +189,11 @@ def duckdb() -> Any:
     return duckdb
 
 
-def _find(name: str) -> tuple[list[str], Any]:
-    """The files, and a temporary one that holds what came in on standard input."""
+def found_files(name: str, suffixes: Iterable[str] = _READERS) -> tuple[list[str], Any]:
+    """The files, in a folder those with certain suffixes, and a temporary one that holds standard input."""
+    suffixes = list(suffixes)
     if name == "-":
-        spool = tempfile.TemporaryDirectory(prefix="fliptron-")
+        spool = Spool()
         content = sys.stdin.buffer.read(8)
         kind = ".gz" if content[:2] == b"\x1f\x8b" else ".parquet" if content[:4] == b"PAR1" else ""
         if kind != ".parquet":
@@ -173,14 +204,14 @@ def _find(name: str) -> tuple[list[str], Any]:
             file.write(content)
             while part := sys.stdin.buffer.read(2**20):
                 file.write(part)
-        if kind == ".csv.gz" and _first_line(str(path)).startswith("{"):
+        if kind == ".csv.gz" and first_line(str(path)).startswith("{"):
             path = path.rename(path.with_name("stdin.jsonl.gz"))
         return [str(path)], spool
     path = Path(name)
     if path.is_dir():
-        found = sorted(str(each) for each in path.iterdir() if _suffix(each) in _READERS)
+        found = sorted(str(each) for each in path.iterdir() if suffix_of(each) in suffixes)
         if not found:
-            raise InputError(f"{name} holds no {', '.join(_READERS)} files")
+            raise InputError(f"{name} holds no {', '.join(suffixes)} files")
         return found, None
     if path.is_file():
         return [name], None
@@ -190,13 +221,14 @@ def _find(name: str) -> tuple[list[str], Any]:
     return found, None
 
 
-def _suffix(path: Path) -> str:
+def suffix_of(path: Path) -> str:
+    """How a file's name ends, but for .gz."""
     return Path(path.stem).suffix.lower() if path.suffix.lower() == ".gz" else path.suffix.lower()
 
 
 def _reader(name: str, paths: Sequence[str]) -> str:
     """The function of DuckDB that reads these files."""
-    kinds = {_suffix(Path(path)) for path in paths}
+    kinds = {suffix_of(Path(path)) for path in paths}
     readers = {_READERS.get(kind) for kind in kinds}
     if len(readers) != 1 or None in readers:
         odd = ", ".join(sorted(repr(kind) for kind in kinds))
@@ -204,7 +236,7 @@ def _reader(name: str, paths: Sequence[str]) -> str:
     how = readers.pop()
     if how == "read_csv":
         whole = sum(os.path.getsize(path) for path in paths) <= _WHOLE
-        mark = delimiter(_first_line(paths[0]))
+        mark = delimiter(first_line(paths[0]))
         told = f"header = true, delim = '{mark}', quote = '\"', escape = '\"'"
         return f"read_csv(?, {told}{', sample_size = -1' if whole else ''})"
     return "read_json(?, format = 'newline_delimited')" if how == "read_json" else "read_parquet(?)"
@@ -212,9 +244,9 @@ def _reader(name: str, paths: Sequence[str]) -> str:
 
 def _check_header(path: str) -> None:
     """No name twice: DuckDB would quietly call the second one something else."""
-    if _suffix(Path(path)) not in (".csv", ".tsv"):
+    if suffix_of(Path(path)) not in (".csv", ".tsv"):
         return
-    line = _first_line(path)
+    line = first_line(path)
     try:
         names = [name.strip().lower() for name in next(csv.reader([line], delimiter=delimiter(line)), [])]
     except csv.Error:
@@ -226,10 +258,10 @@ def _check_header(path: str) -> None:
 
 def _ragged(path: str) -> str | None:
     """What is wrong with the lines of a CSV file, if they are not of one length."""
-    if _suffix(Path(path)) not in (".csv", ".tsv"):
+    if suffix_of(Path(path)) not in (".csv", ".tsv"):
         return None
     try:
-        mark = delimiter(_first_line(path))
+        mark = delimiter(first_line(path))
         with gzip.open(path, "rb") if path.lower().endswith(".gz") else Path(path).open("rb") as raw:
             file = io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
             width = None
@@ -247,7 +279,8 @@ def delimiter(line: str) -> str:
     return max(",;\t|", key=line.count)
 
 
-def _first_line(path: str) -> str:
+def first_line(path: str) -> str:
+    """The first line of a file, also of a zipped one."""
     try:
         with gzip.open(path, "rb") if path.lower().endswith(".gz") else Path(path).open("rb") as file:
             return file.readline(2**20).decode("utf-8-sig", errors="replace")

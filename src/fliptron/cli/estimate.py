@@ -29,9 +29,9 @@ def estimate(
 ) -> None:
     """How noisy are the bits of a log, and how accurate is the policy behind them?
 
-    LOG is a .csv, .tsv, .parquet or .jsonl file (also .gz), a folder or a quoted pattern of such files, or - for
-    standard input: one row per round in the order they were played. Columns are guessed from their names; the guess is
-    shown, and the options below correct it.
+    LOG is a .csv, .tsv, .parquet or .jsonl file, Vowpal Wabbit's .vw or .dsjson (all also .gz), OBP's .npz, a folder or
+    a quoted pattern of such files, or - for standard input: one row per round in the order they were played. Columns
+    are guessed from their names; the guess is shown, and the options below correct it.
 
     \b
     Examples:

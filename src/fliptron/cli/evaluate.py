@@ -37,9 +37,9 @@ from fliptron.report.figures import draw
 def evaluate(*, log: str, policies: tuple[str, ...], every: bool, out: str, as_json: bool, **columns: Any) -> None:
     """How often would other policies have been right on the rounds of a log? Nothing needs to be played.
 
-    LOG is a .csv, .tsv, .parquet or .jsonl file (also .gz), a folder or a quoted pattern of such files, or - for
-    standard input: one row per round in the order they were played. Columns are guessed from their names; the guess is
-    shown, and the options below correct it.
+    LOG is a .csv, .tsv, .parquet or .jsonl file, Vowpal Wabbit's .vw or .dsjson (all also .gz), OBP's .npz, a folder or
+    a quoted pattern of such files, or - for standard input: one row per round in the order they were played. Columns
+    are guessed from their names; the guess is shown, and the options below correct it.
 
     Three estimates are given, which should agree: IPS and SNIPS weight each round by 1/probability where the policy
     would have played the same label, DR also uses a regression of the bits. All see through the flips. Rounds of the

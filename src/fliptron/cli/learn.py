@@ -49,9 +49,9 @@ def learn(
 ) -> None:
     """Learn a policy from a log: rounds that another policy played, with bits that may be flipped.
 
-    LOG is a .csv, .tsv, .parquet or .jsonl file (also .gz), a folder or a quoted pattern of such files, or - for
-    standard input: one row per round in the order they were played. Columns are guessed from their names; the guess is
-    shown, and the options below correct it.
+    LOG is a .csv, .tsv, .parquet or .jsonl file, Vowpal Wabbit's .vw or .dsjson (all also .gz), OBP's .npz, a folder or
+    a quoted pattern of such files, or - for standard input: one row per round in the order they were played. Columns
+    are guessed from their names; the guess is shown, and the options below correct it.
 
     The policy is saved on the way. Stop at any time: the same command goes on where it stopped. A policy that is there
     goes on learning, also from another log.

@@ -11,10 +11,15 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from fliptron.logs.forms import FORMATS
 from fliptron.logs.log import Log
 from fliptron.refusals import InputError
 
 _OPTIONS = (
+    click.option(
+        "--format", type=click.Choice(FORMATS),
+        help="What LOG is, if its name does not say it: a table, Vowpal Wabbit's text (.vw) or .dsjson, or OBP's .npz.",
+    ),
     click.option("--label", metavar="COLUMN", help="The label that was played."),
     click.option("--bit", metavar="COLUMN", help="What came back: 0 or 1, true or false, click or no."),
     click.option(
@@ -32,7 +37,7 @@ _OPTIONS = (
         help="What a column holds (number, boolean, time, clock, category, many, unused), if the guess is wrong.",
     ),
 )  # fmt: skip
-_NAMES = ("label", "bit", "probability", "greedy", "margin", "time", "features", "labels", "kinds")
+_NAMES = ("label", "bit", "probability", "greedy", "margin", "time", "features", "labels", "kinds", "format")
 
 
 def log_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -51,18 +56,24 @@ def open_log(source: str, given: dict[str, Any], *, quiet: bool = False, others:
         if not found:
             raise InputError(f"--kind is {each!r}; COLUMN=KIND is expected, such as age=number")
         kinds[name] = kind
-    features, labels = told.pop("features"), told.pop("labels")
-    log = Log(
-        source,
-        **told,
-        kinds=kinds,
-        others=others,
-        features=_listed(features, "features"),
-        labels=_listed(labels, "labels"),
-    )
+    features, labels = _listed(told.pop("features"), "features"), _listed(told.pop("labels"), "labels")
+
+    def opened(name: str) -> Log:
+        return Log(name, **told, kinds=kinds, others=others, features=features, labels=labels)
+
+    log = _journal(source, opened) if ".db" in source else opened(source)
     if not quiet:
         Console(stderr=True).print(Text(log.describe()), style="dim")
     return log
+
+
+def _journal(source: str, opened: Callable[[str], Log]) -> Log:
+    """A log from the journal of the service, which is exported for as long as the command runs."""
+    try:
+        from fliptron.service.export import exported, is_journal  # noqa: PLC0415  # needs an extra
+    except ModuleNotFoundError:
+        return opened(source)
+    return click.get_current_context().with_resource(exported(source, opened)) if is_journal(source) else opened(source)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ import numpy as np
 from fliptron.arrays import Array
 from fliptron.encoding.records import Table, is_missing
 from fliptron.encoding.schema import FIRST, Schema
+from fliptron.logs.forms import made_table
 from fliptron.logs.roles import NOT_FEATURES, as_names, assign, bits_of, labels_of, numbers_of, plain
 from fliptron.refusals import InputError, real, whole
 from fliptron.rounds import LEAST_PROBABILITY, MOST_CLASSES, Rounds
@@ -29,6 +30,8 @@ class Batch(NamedTuple):
     """The greedy label is −1 where the log does not say it, and the probability NaN."""
     others: Mapping[str, Array]
     """What other policies would have played, by column."""
+    tags: Array | None = None
+    """What the rounds are called, in a log of another library's that says it."""
 
 
 class Log:
@@ -37,8 +40,9 @@ class Log:
     Parameters
     ----------
     source
-        A .csv, .tsv, .parquet or .jsonl file, also with .gz behind; a folder or a pattern (``day-*.parquet``) of such
-        files, read in the order of their names; or ``-`` for standard input.
+        A .csv, .tsv, .parquet or .jsonl file, Vowpal Wabbit's text (.vw) or .dsjson, all also with .gz behind, or an
+        .npz with a `bandit_feedback` of Open Bandit Pipeline's; a folder or a pattern (``day-*.parquet``) of such
+        files, read in the order of their names; ``-`` for standard input; or a `bandit_feedback` itself.
     label, bit, probability, greedy, margin
         The columns that hold the label played, the bit, the probability of the label played, the label thought best,
         and the lead of its score. Guessed from the columns' names unless given. The probability may be a number, or
@@ -53,11 +57,13 @@ class Log:
         What columns hold, by name, where it should not be inferred; see `Schema.infer`.
     others
         Columns that say what other policies would have played.
+    format
+        "table", "vw", "dsjson" or "obp", where the file's name does not say it.
     """
 
     def __init__(
         self,
-        source: str | os.PathLike[str],
+        source: str | os.PathLike[str] | Mapping[str, Any],
         *,
         label: str | None = None,
         bit: str | None = None,
@@ -69,23 +75,24 @@ class Log:
         labels: Sequence[Any] | None = None,
         kinds: Mapping[str, str] | None = None,
         others: Sequence[str] = (),
+        format: str | None = None,  # noqa: A002  # as pandas calls it
     ) -> None:
-        self.name = str(source)
+        self.name = "the bandit_feedback" if isinstance(source, Mapping) else str(source)
         self._told: dict[str, Any] = {
             "label": label, "bit": bit, "probability": probability, "greedy": greedy, "margin": margin, "time": time,
             "features": features, "labels": labels, "kinds": kinds, "others": others,
+            "format": format,
         }  # fmt: skip
-        self._file, self._order = TableFile(self.name), ""
+        made = made_table(source if isinstance(source, Mapping) else self.name, format)
+        self._file, self._order = TableFile(self.name, made), ""
+        self._movable = not isinstance(source, Mapping) and self.name != "-"
         self._fixed = _fixed(probability)
         given = self._file.columns
         told = {"label": label, "bit": bit, "greedy": greedy, "margin": margin}
         if self._fixed is None and probability != "uniform":
             told["probability"] = probability  # type: ignore[assignment]
-        self.roles = assign(given, told)
+        self.roles = assign(given, told, None if made is None else made.roles)
         """Which column says what."""
-        twice = {name for name in self.roles.values() if list(self.roles.values()).count(name) > 1}
-        if twice:
-            raise InputError(f"column {twice.pop()!r} cannot have two roles in a log")
         unused = set()
         if (self._fixed is not None or probability == "uniform") and "probability" in self.roles:
             unused = {self.roles.pop("probability")}
@@ -99,18 +106,18 @@ class Log:
         for name in self.others:
             if name not in given:
                 raise InputError(f"the log has no column {name!r} of a policy's choices; it has {', '.join(given)}")
-        taken = {*self.roles.values(), *([time] if time else []), *NOT_FEATURES, *self.others, *unused}
+        besides = NOT_FEATURES if made is None else made.besides
+        self._tags = "tag" if "tag" in besides and "tag" in given else None
+        taken = {*self.roles.values(), *([time] if time else []), *besides, *self.others, *unused}
         self.features = [name for name in given if name not in taken] if features is None else list(features)
         """The columns that records have."""
-        for name in self.features:
-            if name not in given:
-                raise InputError(f"the log has no column {name!r}; it has {', '.join(given)}")
-            if name in taken - set(NOT_FEATURES) - unused:
-                raise InputError(f"column {name!r} cannot be a feature: it has another role in the log")
+        _check_features(self.features, given, taken - set(besides) - unused)
         self.n_rounds = int(self._file.rows("SELECT count(*) FROM {}")[0][0])
         """How many rounds there are."""
         if self.n_rounds == 0:
             raise InputError(f"{self.name} holds no rounds; at least one is expected")
+        if labels is None and made is not None and self.roles["label"] == made.roles["label"]:
+            labels = made.labels
         self.labels = as_names(self._labels() if labels is None else labels)
         """The labels that could be played."""
         self._told["labels"] = self.labels
@@ -147,16 +154,19 @@ class Log:
             start = table.start + skip
             records = Table({name: table.columns[name] for name in self.features}, len(table), start)
             others = {name: labels_of(name, table.columns[name], start, self._numbers) for name in self.others}
-            yield Batch(records, self._rounds(Table(table.columns, len(table), start)), others)
+            tags = None if self._tags is None else table.columns[self._tags]
+            yield Batch(records, self._rounds(Table(table.columns, len(table), start)), others, tags)
 
     def __reduce__(self) -> Any:
-        if self.name == "-":
-            raise InputError("a cluster's workers cannot read standard input; a file that all can see is expected")
+        if not self._movable:
+            what = "standard input" if self.name == "-" else self.name
+            raise InputError(f"a cluster's workers cannot read {what}; a file that all can see is expected")
         return partial(Log, **self._told), (os.path.abspath(self.name),)
 
     @property
     def _wanted(self) -> list[str]:
-        return list(dict.fromkeys([*self.roles.values(), *self.features, *self.others]))
+        tags = [] if self._tags is None else [self._tags]
+        return list(dict.fromkeys([*self.roles.values(), *self.features, *self.others, *tags]))
 
     def describe(self) -> str:
         """What each column was taken for, in a few lines."""
@@ -217,6 +227,14 @@ class Log:
                 f"column {name!r} holds {len(labels)} label; two or more are expected: name those there were"
             )
         return sorted(labels, key=lambda each: (isinstance(each, str), each))
+
+
+def _check_features(names: Sequence[str], given: Sequence[str], taken: set[str]) -> None:
+    for name in names:
+        if name not in given:
+            raise InputError(f"the log has no column {name!r}; it has {', '.join(given)}")
+        if name in taken:
+            raise InputError(f"column {name!r} cannot be a feature: it has another role in the log")
 
 
 def _fixed(probability: str | float | None) -> float | None:

@@ -14,8 +14,8 @@ from fliptron.encoding.records import is_missing, word_of
 from fliptron.refusals import InputError
 from fliptron.tables import NAMES
 
-NOT_FEATURES = ("best", "row")
-"""Columns that logs of ours have besides."""
+NOT_FEATURES = ("best", "row", "_event", "_time", "_delay", "_source", "_verified")
+"""Columns that logs of ours have besides; those with an underscore come from the service."""
 _RIGHT = ("1", "1.0", "true", "t", "yes", "y", "click", "clicked", "right", "correct", "success", "converted")
 _WRONG = (
     "0",
@@ -34,7 +34,9 @@ _WRONG = (
 )
 
 
-def assign(given: Sequence[str], told: Mapping[str, str | None]) -> dict[str, str]:
+def assign(
+    given: Sequence[str], told: Mapping[str, str | None], known: Mapping[str, str] | None = None
+) -> dict[str, str]:
     """The column of every role that has one.
 
     Parameters
@@ -43,11 +45,15 @@ def assign(given: Sequence[str], told: Mapping[str, str | None]) -> dict[str, st
         The names of the columns.
     told
         The column of a role, where somebody said it.
+    known
+        The column of every role, by a file that leaves nothing to guess.
     """
     found = {role: name for role, name in told.items() if name is not None}
     for role, name in found.items():
         if name not in given:
             raise InputError(f"the log has no column {name!r}, which was to be its {role}; it has {', '.join(given)}")
+    if known is not None:
+        return _once(dict(known) | found)
     lower = {name.lower(): name for name in reversed(given)}
     for role, names in NAMES.items():
         free = [lower[name] for name in names if name in lower and lower[name] not in found.values()]
@@ -60,7 +66,14 @@ def assign(given: Sequence[str], told: Mapping[str, str | None]) -> dict[str, st
                 f"no column of the log is called {', '.join(NAMES[role][:4])} or the like: say which one holds {what}; "
                 f"it has {', '.join(given)}"
             )
-    return found
+    return _once(found)
+
+
+def _once(roles: dict[str, str]) -> dict[str, str]:
+    twice = {name for name in roles.values() if list(roles.values()).count(name) > 1}
+    if twice:
+        raise InputError(f"column {twice.pop()!r} cannot have two roles in a log")
+    return roles
 
 
 def bits_of(name: str, values: Array, start: int) -> Array:

@@ -85,6 +85,18 @@ def write_table(path: Path, columns: Mapping[str, Array]) -> None:
             raise InputError(f"{path} cannot be written ({said(error)})") from None
 
 
+def join_tables(path: Path, parts: list[str]) -> None:
+    """Write Parquet files with the same columns as one, whole or not at all."""
+    engine = duckdb()
+    with whole_file(path) as part, connected() as database:
+        target = str(part).replace("'", "''")
+        try:
+            query = f"COPY (SELECT * FROM read_parquet(?, union_by_name = true)) TO '{target}' (FORMAT parquet)"
+            database.execute(query, [[glob.escape(each) for each in parts]])
+        except engine.Error as error:
+            raise InputError(f"{path} cannot be written ({said(error)})") from None
+
+
 def _wanted(path: Path, given: list[str]) -> tuple[list[str], list[str]]:
     """The columns to read of those there are, and which of them are examples."""
     missing = [name for name in REQUIRED if name not in given]

@@ -1,0 +1,153 @@
+"""Logs written in the forms of other libraries: Vowpal Wabbit's text, dsjson, and `bandit_feedback`."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fliptron.arrays import Array
+from fliptron.encoding.records import is_missing, word_of
+from fliptron.logs import dsjson, obp, vowpal
+from fliptron.logs.events import Event
+from fliptron.logs.log import Batch, Log
+from fliptron.output import whole_file
+from fliptron.refusals import InputError, one_of
+
+TO = ("vw", "vw-cb", "dsjson", "obp")
+"""Text with the features of actions (adf), text with numbered actions (cb), JSON, and a dict of arrays."""
+Reward = Callable[[Batch], Array]
+"""What came back in each round of a batch."""
+
+
+def export_log(log: Log, path: str | os.PathLike[str], *, to: str = "vw", reward: Reward | None = None) -> int:
+    """Write a log in the form of another library's, whole or not at all; how many rounds that were.
+
+    `Log` reads it again with the same records, labels, probabilities and bits. The greedy label and the margin are kept
+    in "dsjson" and "obp".
+
+    Parameters
+    ----------
+    log
+        The rounds, with their probabilities. They are read in batches; only "obp" needs all in memory.
+    path
+        The file. Text and JSON are zipped if its name ends in .gz.
+    to
+        "vw" (each event has the context and a line for every action), "vw-cb" (a line per event; the labels must be
+        whole numbers from 1 on), "dsjson" or "obp" (an .npz file).
+    reward
+        What to write instead of the bits, given a batch. Vowpal Wabbit's costs are its negative.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> rows = "label,bit,probability,age,city\\nhats,1,0.75,31,Rome\\nshoes,0,0.25,18.5,Oslo\\n"
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     table, text = Path(folder) / "log.csv", Path(folder) / "log.vw"
+    ...     _ = table.write_text(rows)
+    ...     n = export_log(Log(table), text)
+    ...     print(text.read_text().split("\\n\\n")[0])
+    shared |context age:31.0 city=Rome
+    0:-1.0:0.75 |action label=hats
+    |action label=shoes
+    """
+    target = Path(path)
+    one_of("to", to, TO)
+    if not log.has_probabilities:
+        raise InputError(f"{log.name} does not say with which probability labels were played, which this form needs")
+    if to == "obp":
+        if target.suffix != ".npz":
+            raise InputError(f"{target} ends in {target.suffix!r}; .npz is expected for a bandit_feedback")
+        found = to_feedback(log, reward=reward)
+        with whole_file(target) as part, part.open("wb") as file:
+            np.savez_compressed(file, **found)
+        return int(found["n_rounds"])
+    written = _writer(log, to)
+    rounds, zipped = 0, target.suffix.lower() == ".gz"
+    with whole_file(target) as part, gzip.open(part, "wb") if zipped else part.open("wb") as file:
+        for event in _events(log, reward):
+            file.write(written(event).encode("utf-8"))
+            rounds += 1
+    return rounds
+
+
+def to_feedback(log: Log, *, reward: Reward | None = None) -> dict[str, Any]:
+    """A log as the `bandit_feedback` of Open Bandit Pipeline.
+
+    Parameters
+    ----------
+    log
+        The rounds, with their probabilities.
+    reward
+        What to write instead of the bits, given a batch.
+    """
+    if not log.has_probabilities:
+        raise InputError(f"{log.name} does not say with which probability labels were played, which this form needs")
+    return obp.feedback_of(list(_events(log, reward)), [word_of(label) for label in log.labels])
+
+
+def _writer(log: Log, to: str) -> Callable[[Event], str]:
+    names = [word_of(label) for label in log.labels]
+    if to == "vw-cb":
+        odd = next((label for label in log.labels if not isinstance(label, int) or label < 1), None)
+        if odd is not None:
+            raise InputError(f"a label is {odd!r}; in vw-cb labels are whole numbers from 1 on: write vw instead")
+        return lambda event: vowpal.cb_text(event._replace(position=int(event.label)))
+    if to == "vw":
+        lines = [vowpal.action_text(name) for name in names]
+        return lambda event: vowpal.adf_text(event, lines)
+    actions = [dsjson.action_object(name) for name in names]
+    return lambda event: dsjson.text_of(event, actions)
+
+
+def _events(log: Log, reward: Reward | None) -> Iterator[Event]:
+    names = tuple(word_of(label) for label in log.labels)
+    for batch in log.batches():
+        rounds, n = batch.rounds, len(batch.rounds)
+        rewards = (rounds.bit if reward is None else reward(batch)).astype(np.float64)
+        if rewards.shape != (n,) or not np.isfinite(rewards).all():
+            raise InputError(f"rewards of shape {rewards.shape} for {n} rounds; a finite number for each is expected")
+        costs, chances = (0.0 - rewards).tolist(), rounds.probability.tolist()
+        label, greedy = rounds.label.tolist(), rounds.greedy.tolist()
+        margin = [None] * n if rounds.margin is None else rounds.margin.astype(np.float64).tolist()
+        tags = [None] * n if batch.tags is None else batch.tags.tolist()
+        columns = {name: _values(name, values) for name, values in batch.records.columns.items()}
+        for i in range(n):
+            record = {name: values[i] for name, values in columns.items() if values[i] is not None}
+            tag = tags[i] if isinstance(tags[i], str) and tags[i] else None
+            thought = names[greedy[i]] if greedy[i] >= 0 else None
+            yield Event(
+                "", names[label[i]], label[i] + 1, costs[i], chances[i], record, names, thought, margin[i], tag
+            )  # fmt: skip
+
+
+def _values(name: str, values: Array) -> list[Any]:
+    """A column as numbers, truth values and words; None where there is nothing."""
+    if values.dtype.kind in "iuf":
+        numbers = values.astype(np.float64)
+        if np.isinf(numbers).any():
+            raise InputError(f"column {name!r} holds an infinite number, which other libraries cannot read")
+        return [None if math.isnan(number) else number for number in numbers.tolist()]
+    if values.dtype.kind == "b":
+        return list(values.tolist())
+    if values.dtype.kind == "M":
+        return [None if np.isnat(each) else str(each.astype("datetime64[us]").item().isoformat()) for each in values]
+    return [_value(name, each) for each in values.tolist()]
+
+
+def _value(name: str, value: Any) -> Any:
+    if is_missing(value):
+        return None
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if isinstance(value, int | float | np.number):
+        return float(value)
+    try:
+        return word_of(value)
+    except TypeError:
+        raise InputError(f"column {name!r} holds lists or the like; words and numbers are expected") from None

@@ -1,0 +1,142 @@
+"""Open Bandit Pipeline's `bandit_feedback`: read and written, as a dict and in a file."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from fliptron import InputError, Log, Rounds, evaluate, export_log
+from fliptron.cli.group import commands as main
+from fliptron.datasets.shop import shop
+from fliptron.logs.export import to_feedback
+from fliptron.logs.tables import write_table
+
+FEATURES = ["age", "income", "visits", "city", "member"]
+
+
+def feedback(n: int = 400, seed: int = 0) -> dict[str, Any]:
+    """As OBP's synthetic data sets make it: pi_b and expected rewards are in it too."""
+    random = np.random.default_rng(seed)
+    context = random.standard_normal((n, 3))
+    chances = np.exp(context)
+    chances /= chances.sum(axis=1, keepdims=True)
+    action = (chances.cumsum(axis=1) > random.random((n, 1))).argmax(axis=1)
+    reward = (random.random(n) < np.where(action == context.argmax(axis=1), 0.7, 0.2)).astype(int)
+    return {
+        "n_rounds": n, "n_actions": 3, "context": context, "action_context": np.eye(3), "action": action,
+        "position": None, "reward": reward, "expected_reward": np.zeros((n, 3)), "pi_b": chances[:, :, None],
+        "pscore": chances[np.arange(n), action],
+    }  # fmt: skip
+
+
+def rounds_of(log: Log) -> Rounds:
+    return Rounds.join([batch.rounds for batch in log.batches()])
+
+
+def test_a_dict_becomes_a_log(tmp_path: Path) -> None:
+    given = feedback()
+    log = Log(given)
+    rounds = rounds_of(log)
+    assert log.labels == (0, 1, 2)
+    assert log.features == ["x0", "x1", "x2"]
+    np.testing.assert_array_equal(rounds.label, given["action"])
+    np.testing.assert_array_equal(rounds.bit, given["reward"])
+    np.testing.assert_array_equal(rounds.probability, given["pscore"])
+    np.testing.assert_array_equal(rounds.greedy, given["context"].argmax(axis=1))
+    np.savez(tmp_path / "a.npz", **{name: each for name, each in given.items() if each is not None})
+    again = rounds_of(Log(tmp_path / "a.npz"))
+    for name, column in rounds.columns().items():
+        np.testing.assert_array_equal(column, again.columns()[name])
+
+
+def test_a_log_becomes_a_dict_and_a_log_again(tmp_path: Path) -> None:
+    write_table(tmp_path / "shop.csv", shop(500).log)
+    log = Log(tmp_path / "shop.csv", features=FEATURES)
+    export_log(log, tmp_path / "a.npz", to="obp")
+    again = Log(tmp_path / "a.npz")
+    assert again.labels == log.labels
+    assert again.schema == log.schema
+    (first,), (second,) = log.batches(), again.batches()
+    for name in FEATURES:
+        np.testing.assert_array_equal(first.records.columns[name], second.records.columns[name])
+    for name, column in first.rounds.columns().items():
+        np.testing.assert_array_equal(column, second.rounds.columns()[name])
+    made = to_feedback(log)
+    assert made["context"].shape == (500, 2 + 2 + 5 + 2)  # age and its gaps, income, visits; cities; true and false
+    assert np.isfinite(made["context"]).all()
+    assert made["action_context"].shape == (4, 4)
+
+
+def test_values_are_what_the_formulas_of_obp_give() -> None:
+    """Its IPW and SNIPW, by their definitions, of the policy that plays the first action."""
+    given = feedback(2000)
+    log = Log(given | {"context": np.column_stack([given["context"], np.zeros(2000)])}, others=["x3"])
+    value = evaluate(log, {"first": "x3"}).values["first"].mean_bit
+    weight = (given["action"] == 0) / given["pscore"]
+    assert value["ips"] == pytest.approx((weight * given["reward"]).mean(), rel=1e-12)
+    assert value["snips"] == pytest.approx((weight * given["reward"]).sum() / weight.sum(), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"pscore": None}, "has no 'pscore'"),
+        ({"n_actions": 1}, "n_actions of the bandit_feedback is 1"),
+        ({"n_rounds": 399}, r"action has shape \(400,\); \(399,\) is expected"),
+        ({"action": np.full(400, 3)}, "action is 3 in round 0; a whole number from 0 to 2"),
+        ({"action": np.full(400, 0.5)}, "action is 0.5 in round 0"),
+        ({"action": ["a"] * 400}, "action holds something that is not a number"),
+        ({"reward": np.r_[np.nan, np.ones(399)]}, "reward is nan in round 0"),
+        ({"reward": np.arange(400)}, "round 2 has cost -2 beside 0 and -1"),
+        ({"pscore": np.r_[np.ones(399), 0.0]}, "round 399 has probability 0.0; a number above 0 and at most 1"),
+        ({"pscore": np.full(400, 1.5)}, "round 0 has probability 1.5"),
+        ({"context": np.zeros(400)}, r"context has shape \(400,\); 400 rows"),
+        ({"context": np.full((400, 2), np.inf)}, "context holds an infinite number in round 0"),
+        ({"position": np.arange(400) % 3}, "has positions above 0"),
+        ({"pi_b": np.ones((400, 2, 1))}, r"pi_b has shape \(400, 2, 1\)"),
+        ({"labels": ["a", "a", "b"]}, "labels has 3 names; 3, each once"),
+    ],
+)
+def test_bad_feedback_is_refused(change: Any, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        Log(feedback() | change)
+
+
+def test_bad_files_are_refused_and_nothing_in_them_is_run(tmp_path: Path) -> None:
+    (tmp_path / "a.npz").write_bytes(b"no arrays")
+    np.savez(tmp_path / "b.npz", action=np.array([{"a": 1}], dtype=object))
+    (tmp_path / "c.npz").write_bytes(pickle.dumps({"a": 1}))
+    for name in "abc":
+        result = CliRunner().invoke(main, ["estimate", str(tmp_path / f"{name}.npz"), "--out", str(tmp_path / "out")])
+        assert result.exit_code == 2
+        assert "cannot be read as arrays" in " ".join(result.stderr.split())
+    with pytest.raises(InputError, match="a dict is a bandit_feedback"):
+        Log(feedback(), format="vw")
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"a=b": [1.0, 2.0]}, "has a = in its name"),
+        ({"time": [f"w{i}" for i in range(1002)]}, "holds 1,002 different words"),
+    ],
+)
+def test_what_has_no_room_in_a_dict_is_refused(tmp_path: Path, columns: Any, words: str) -> None:
+    n = len(next(iter(columns.values())))
+    told = {"label": np.arange(n) % 2, "bit": np.arange(n) % 2, "probability": np.full(n, 0.5), "x": np.arange(n) % 7}
+    write_table(tmp_path / "a.parquet", told | {name: np.array(each, dtype=object) for name, each in columns.items()})
+    with pytest.raises(InputError, match=words):
+        export_log(Log(tmp_path / "a.parquet"), tmp_path / "a.npz", to="obp")
+    assert not (tmp_path / "a.npz").exists()
+    with pytest.raises(InputError, match="is expected for a bandit_feedback"):
+        export_log(Log(tmp_path / "a.parquet"), tmp_path / "a.obp", to="obp")
+
+
+def test_a_cluster_cannot_read_a_dict() -> None:
+    with pytest.raises(InputError, match="workers cannot read the bandit_feedback"):
+        pickle.dumps(Log(feedback()))
