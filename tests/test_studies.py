@@ -13,6 +13,7 @@ from fliptron import InputError
 from fliptron.cli.playing import play_with_progress
 from fliptron.experiments.plan import grid
 from fliptron.experiments.roster import ROSTER
+from fliptron.experiments.runner import play
 from fliptron.report.statistics import param
 from fliptron.results import Results
 from fliptron.rounds import Rates
@@ -68,6 +69,23 @@ def test_a_study_that_plays_in_its_own_way_is_kept(monkeypatch: pytest.MonkeyPat
     assert path.read_text() == text
 
 
+def test_peers_are_chosen_on_other_seeds_and_compared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    found = study.find("peers")
+    few = {library: dict([*learners.items()][:1]) for library, learners in found.PEERS.items()}
+    smaller = {"CELLS": {("iris", (0.0, 0.0)): 40}, "SEEDS": range(2), "TUNING": range(1000, 1001), "PEERS": few}
+    shrink(monkeypatch, "peers", **smaller)
+
+    def alone(specs: Any, results: Any, **_: Any) -> int:
+        return play(specs, results, jobs=1)
+
+    (path,) = study.carry_out("peers", Results(tmp_path / "runs"), tmp_path, alone)
+    text = path.read_text()
+    assert "| bayesianbandits, its best | 0." in text
+    assert text.count("| Fliptron through ") == 2
+    assert "of 1 cells" in text
+    assert "Bayesian-LinTS" in text
+
+
 def test_ids_change_with_what_plays_a_run_and_with_nothing_else(monkeypatch: pytest.MonkeyPatch, nothing: Any) -> None:
     found = study.find("drift")
     before = {spec.id for spec in study.plan(found, nothing)}
@@ -99,5 +117,5 @@ def test_a_plan_may_go_by_what_has_been_played(monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_an_unknown_study_is_refused() -> None:
-    with pytest.raises(InputError, match="'drifts' is not a study; one of accounts, bends, coverage, drift"):
+    with pytest.raises(InputError, match="'drifts' is not a study; one of accounts, bends, coverage, debias, drift"):
         study.find("drifts")

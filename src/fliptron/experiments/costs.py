@@ -60,6 +60,8 @@ def seconds_per_round(spec: Spec) -> float:
     while took < _SECONDS and rounds < _LONGEST:
         rounds *= 2
         took = _play(spec, rounds)
+        if took >= _SECONDS:  # something may have been compiled meanwhile, such as an estimate after so many rounds
+            took = min(took, _play(spec, rounds))
     return took / rounds + _training(spec)
 
 

@@ -16,14 +16,14 @@ from typing import Any, get_args
 
 from fliptron import source
 from fliptron.datasets.registry import REGISTRY
-from fliptron.experiments.roster import ROSTER, TOLD, effective, maker, module, settings
+from fliptron.experiments.roster import PEERS, ROSTER, TOLD, effective, maker, module, settings
 from fliptron.refusals import InputError, whole
 from fliptron.rounds import Rates
 from fliptron.stream import Order
 
 # What cannot change a number: how things are said, written and kept.
 _BESIDE = ("fliptron.output", "fliptron.refusals", "fliptron.learners.files", "fliptron.source")
-_PEERS = {"VowpalWabbit": "vowpalwabbit", "RCINE-NREst": "torch", "RCINE-NREst-one-hot": "torch"}
+_NEEDS = PEERS | {"RCINE-NREst": "torch", "RCINE-NREst-one-hot": "torch"}
 _OPTIONAL = {"order": "resample", "raw": False, "dtype": "float64", "rows": None, "encode": None, "label": None}
 
 
@@ -74,7 +74,7 @@ class Spec:
     @property
     def code(self) -> str:
         """A digest of the code that plays this learner, and of a peer's version."""
-        peer = _PEERS.get(self.learner)
+        peer = _NEEDS.get(self.learner)
         return _code(module(self.learner)) + (f"-{_version(peer)}" if peer else "")
 
     @property

@@ -8,6 +8,8 @@ from inspect import signature
 from typing import Any
 
 from fliptron.datasets.dataset import Dataset
+from fliptron.experiments.adapted import ThroughCoba, ThroughRiver
+from fliptron.experiments.peers import BayesianBandits, CobaLearner, RiverLinUCB
 from fliptron.experiments.vowpal import VowpalWabbit
 from fliptron.learners.anytime import AnytimeRCNBF
 from fliptron.learners.banditron import RCNBF, AveragedRCNBF, Banditron
@@ -56,11 +58,33 @@ ROSTER: dict[str, Callable[..., Any]] = {
     "Fliptron": Fliptron,
     "Fliptron-told": Fliptron,
     "VowpalWabbit": VowpalWabbit,
+    "River-LinUCB": RiverLinUCB,
+    "River-Fliptron": ThroughRiver,
+    "Coba-LinUCB": CobaLearner,
+    "Coba-LinTS": partial(CobaLearner, kind="LinTS"),
+    "Coba-SquareCB": partial(CobaLearner, kind="SquareCB"),
+    "Coba-Fliptron": ThroughCoba,
+    "Bayesian-LinTS": partial(BayesianBandits, model="linear"),
+    "Bayesian-LogisticTS": BayesianBandits,
+    "Bayesian-LogisticUCB": partial(BayesianBandits, policy="UCB"),
 }
 
 TOLD = ("RCNBF", "AveragedRCNBF", "Delaytron-told", "Newtron-told", "Gappletron-told", "RDUE-told", "Fliptron-told")
 """Learners that are told the true rates."""
-PYTHON = ("RCINE-NREst", "RCINE-NREst-one-hot", "VowpalWabbit")
+PEERS = {
+    "VowpalWabbit": "vowpalwabbit",
+    "River-LinUCB": "river",
+    "River-Fliptron": "river",
+    "Coba-LinUCB": "coba",
+    "Coba-LinTS": "coba",
+    "Coba-SquareCB": "vowpalwabbit",
+    "Coba-Fliptron": "coba",
+    "Bayesian-LinTS": "bayesianbandits",
+    "Bayesian-LogisticTS": "bayesianbandits",
+    "Bayesian-LogisticUCB": "bayesianbandits",
+}
+"""Learners of other libraries, and ours called as they call theirs; the package that each needs."""
+PYTHON = ("RCINE-NREst", "RCINE-NREst-one-hot", *PEERS)
 """Learners that spend their time in Python rather than in compiled code."""
 DEFAULT = [
     *("Perceptron", "Banditron", "BPA", "SOBA", "RCNBF", "AveragedRCNBF", "RCINE"),

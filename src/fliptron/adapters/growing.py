@@ -1,0 +1,263 @@
+"""A learner for examples with names: features get places, and labels numbers, when they first turn up."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Mapping
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+
+from fliptron.arrays import FLOATS, Array
+from fliptron.kernels import loop
+from fliptron.kernels.compiling import entry
+from fliptron.learners.base import Learner
+from fliptron.learners.fliptron import Fliptron
+from fliptron.noise.estimate import Estimate
+from fliptron.refusals import InputError
+from fliptron.rounds import Decision
+
+MOST = 4096
+"""The most places; names that turn up later share those that are there, by their hash."""
+_STEP = 8
+
+
+class Growing:
+    """A learner of ours that takes dicts or sequences of numbers and words, and labels of any kind.
+
+    A number stands at the place of its name, which is its position in a
+    sequence; a word makes a place of its own, which holds
+    1; None is not there.
+
+    Parameters
+    ----------
+    kind
+        The class of the learner; None: `Fliptron`.
+    settings
+        Its other parameters.
+    seed
+        Of its exploration, unless `settings` have one.
+    constant
+        Whether place 0 holds the constant 1, or 0.
+    """
+
+    def __init__(
+        self, kind: type[Learner] | None, settings: Mapping[str, Any] | None, seed: int, *, constant: bool = True
+    ) -> None:
+        self._kind = Fliptron if kind is None else kind
+        if not (isinstance(self._kind, type) and issubclass(self._kind, Learner)):
+            raise InputError(f"learner is {kind!r}; one of our classes, such as Fliptron, is expected")
+        self._settings = {"seed": seed, **(settings or {})}
+        self._build(2, 1)  # a wrong setting is refused at once
+        self.learner: Learner | None = None
+        """The learner, once there are two labels."""
+        self.labels: list[Any] = []
+        """The labels by their numbers."""
+        self._numbers: dict[Any, int] = {}
+        self._places: dict[Any, int] = {}
+        self._names: tuple[Any, ...] = ()
+        self._at: Array = np.empty(0, np.intp)
+        self._counted: tuple[int, ...] = ()
+        self._asked: list[Any] = []
+        self._played: list[int] = []
+        self._eligible: list[int] | None = None
+        self._known = 0  # labels at that time
+        self.width = _STEP
+        """How many places a row has."""
+        self._score: Callable[..., None] | None = None
+        self._constant = float(bool(constant))
+
+    @property
+    def full_information(self) -> bool:
+        """Whether the learner wants true labels."""
+        return self._kind.full_information
+
+    @property
+    def name(self) -> str:
+        """The name of the learner's class."""
+        return self._kind.__name__
+
+    def estimate(self) -> Estimate:
+        """What the learner has found out about the noise; see `Estimate`."""
+        if not hasattr(self._kind, "estimate"):
+            raise InputError(f"a {self.name} does not estimate the noise; a Fliptron does")
+        if self.learner is None:
+            raise InputError("nothing is known of the noise before there are two labels")
+        found: Estimate = self.learner.estimate()  # type: ignore[attr-defined]
+        return found
+
+    def _build(self, n_classes: int, n_features: int) -> Learner:
+        try:
+            return self._kind(n_classes=n_classes, n_features=n_features, **self._settings)
+        except TypeError as error:
+            raise InputError(f"{self._kind.__name__} cannot be built ({error})") from None
+
+    def number(self, label: Any) -> int:
+        """The number of a label, a new one if need be."""
+        found = self._numbers.get(label)
+        return self._add(label) if found is None else found
+
+    def _add(self, label: Any) -> int:
+        if self.learner is not None:
+            self.learner.add_label()
+        self.labels.append(label)
+        self._numbers[label] = len(self.labels) - 1
+        if len(self.labels) == 2:
+            self.learner = self._build(2, self.width)
+        self._score = None
+        return len(self.labels) - 1
+
+    def among(self, labels: list[Any]) -> tuple[list[int], list[int] | None]:
+        """The numbers of the labels that may be played, and once more what `decide` is to choose among: None for all.
+
+        Parameters
+        ----------
+        labels
+            Most often the same list as in the call before, which is then not looked through.
+        """
+        if labels != self._asked or len(self.labels) != self._known:
+            self._played = [self.number(hashable(label)) for label in labels]
+            self._asked, self._known = labels[:], len(self.labels)
+            self._eligible = None if len(set(self._played)) == self._known else self._played
+        return self._played, self._eligible
+
+    def row(self, x: Any, *, grow: bool = True) -> Array:
+        """An example as the learner reads it.
+
+        Parameters
+        ----------
+        x
+            A mapping of names and values, a list or tuple of values, or None.
+        grow
+            Whether new names get places; they are ignored otherwise.
+        """
+        kind = type(x)
+        if kind is dict:
+            names, values = tuple(x), [*x.values()]
+        elif kind is tuple or kind is list:
+            names, values = self._count(len(x)), x
+        else:
+            x = {} if x is None else dict(x)
+            names, values = tuple(x), [*x.values()]
+        if names != self._names and not self._look_up(names, grow):
+            return self._slowly(names, values, grow)
+        try:
+            numbers = array("d", values)  # quicker than NumPy's own, and takes no word for a number
+        except TypeError:
+            return self._slowly(names, values, grow)
+        row = np.zeros(self.width)
+        row[0] = self._constant
+        row[self._at] = np.frombuffer(numbers)
+        return row
+
+    def scores(self, x: Any) -> Array:
+        """The score of every label, once there are two. Nothing changes."""
+        row, learner = self.row(x, grow=False)[None], self.learner
+        assert learner is not None
+        if learner._dtype is not FLOATS["float64"]:
+            return np.asarray(learner.scores(row)[0])
+        with learner.held():
+            out = np.empty((1, learner.n_classes))
+            if self._score is None:
+                self._score = entry(loop.score_all, learner.state, row, out)
+            self._score(learner.state, row, out)
+        return out[0] if np.isfinite(out).all() else np.asarray(learner.scores(row)[0])  # which says what is wrong
+
+    def outside(self, label: int, x: Any, probability: float = 1.0) -> Decision:
+        """A decision that somebody else made; the greedy label is the one that is held best now."""
+        return Decision(label, int(self.scores(x).argmax()), probability)
+
+    def chances(self, x: Any) -> dict[Any, float]:
+        """The softmax of the scores, by label."""
+        if self.learner is None:
+            return dict.fromkeys(self.labels, 1.0)
+        scores = self.scores(x)
+        odds = np.exp(scores - scores.max())
+        return dict(zip(self.labels, (odds / odds.sum()).tolist(), strict=True))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_score": None}
+
+    def _count(self, n: int) -> tuple[int, ...]:
+        """The names of n values in a sequence: their positions."""
+        if len(self._counted) != n:
+            self._counted = tuple(range(n))
+        return self._counted
+
+    def _look_up(self, names: tuple[Any, ...], grow: bool) -> bool:
+        """Remember where these names stand, if each has a place of its own."""
+        if len(self._places) + len(names) >= MOST:
+            return False
+        if grow:
+            for name in sorted((name for name in names if name not in self._places), key=repr):
+                self._place(name)
+        found = [self._places.get(name) for name in names]
+        if None in found:
+            return False
+        self._names, self._at = names, np.array(found, np.intp)
+        return True
+
+    def _place(self, name: Any) -> int:
+        at = len(self._places) + 1
+        if at >= MOST:
+            return 1 + crc32(repr(name).encode()) % (MOST - 1)
+        self._places[name] = at
+        if at >= self.width:
+            self.width = min(-(-max(at + 1, self.width * 5 // 4) // _STEP) * _STEP, MOST)
+            if self.learner is not None:
+                widen(self.learner, self.width)
+            self._score = None
+        return at
+
+    def _slowly(self, names: tuple[Any, ...], values: Any, grow: bool) -> Array:
+        """Words, gaps, names without a place, or more names than places."""
+        known: dict[int, Any] = {}
+        for name, value in sorted(zip(names, values, strict=True), key=lambda pair: repr(pair[0])):
+            if value is None:
+                continue
+            place, number = ((name, value), 1.0) if isinstance(value, str) else (name, value)
+            at = self._places.get(place)
+            if at is None and grow:
+                at = self._place(place)
+            if at is not None:
+                known[at] = known[at] + number if at in known else number
+        row = np.zeros(self.width)
+        row[0] = self._constant
+        try:
+            row[list(known)] = list(known.values())
+        except (TypeError, ValueError):
+            odd = next(value for value in values if not isinstance(value, str | int | float | None))
+            raise InputError(f"{odd!r} is neither a number nor a word") from None
+        return row
+
+
+def hashable(label: Any) -> Any:
+    """A label that may be looked up."""
+    if isinstance(label, list):
+        return tuple(label)
+    return frozenset(label.items()) if isinstance(label, Mapping) else label
+
+
+def widen(learner: Learner, n_features: int) -> None:
+    """Give a learner room for more features, of which nothing is known yet. What was learnt of the others stays."""
+    with learner.held():
+        old, before, layout = learner.__dict__.copy(), learner._arrays(), learner._layout
+        narrow, kept = learner.n_features, getattr(learner, "kept", None)
+        learner.n_features = n_features
+        if isinstance(learner, Fliptron) and kept != learner.kept:  # axes would have to be found first
+            learner.form = "diagonal"
+        learner.state, learner._layout = learner._start(), None
+        learner.arrange(layout)
+        for name, fresh in learner._arrays().items():
+            known = before[name]
+            if known.ndim == fresh.ndim + 1:  # whole covariances have grown too large; their diagonals are kept
+                known = np.diagonal(known, axis1=-2, axis2=-1)
+            grown = [pair for pair in zip(known.shape, fresh.shape, strict=True) if pair[0] != pair[1]]
+            if any(pair != (narrow, n_features) for pair in grown):
+                learner.__dict__.update(old)
+                kind = type(learner).__name__
+                raise InputError(f"a {kind} cannot take new features: its arrays are not laid out feature by feature")
+            fresh[tuple(slice(0, size) for size in known.shape)] = known
+        learner.turn[loop.FEATURES] = n_features
+        learner._dense = learner._sparse = None

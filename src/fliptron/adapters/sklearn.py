@@ -1,0 +1,290 @@
+"""A learner of ours as a classifier of scikit-learn: fitted behind a channel, or taught from logs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import softmax
+
+from fliptron.arrays import Array, SparseRow
+from fliptron.datasets.dataset import Dataset
+from fliptron.learners.base import Learner
+from fliptron.learners.fliptron import Fliptron
+from fliptron.noise.estimate import Estimate
+from fliptron.refusals import InputError, missing, whole
+from fliptron.rounds import Rates, Rounds
+from fliptron.simulation import simulate
+
+try:
+    from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.utils import check_random_state
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import check_is_fitted, validate_data
+except ImportError:
+    raise missing("scikit-learn", "lab") from None
+
+_LEAST, _EACH = 10_000, 10  # rounds of a fit: so many at least, and so many per row
+
+
+class Played(NamedTuple):
+    """What was played for each row; with the bits that come back, a log to learn from."""
+
+    action: Array
+    """The labels played."""
+    greedy: Array
+    """The labels thought best."""
+    probability: Array
+    """The probabilities with which the played labels were drawn."""
+
+
+class NoisyBanditClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """A classifier that learns from one bit per example, right or wrong, which is sometimes flipped.
+
+    `fit` has the true labels, as scikit-learn wants it, but does not show them to the learner: it plays rounds, and a
+    channel answers with bits. So cross-validation and grid searches tell how well a setting would learn from such
+    bits. `partial_fit_bandit` learns from logs, where nobody has true labels.
+
+    Parameters
+    ----------
+    learner
+        The class of the learner. None: `Fliptron`, which has nothing to tune.
+    settings
+        The learner's other parameters, such as ``{"gamma": 0.1}``.
+    rates
+        (ρ0, ρ1) of the channel that `fit` plays behind, each ≥ 0 with a sum below 1.
+    rounds
+        How many rounds `fit` plays. None: ten per row, and 10,000 at least.
+    fit_intercept
+        Whether a constant 1 is added to every row.
+    random_state
+        Of rows, flips and exploration: an integer, a `RandomState`, or None.
+
+    Attributes
+    ----------
+    classes_
+        The labels.
+    n_features_in_
+        How many features a row has.
+    learner_
+        The learner itself.
+    trace_
+        What happened in `fit`: a `Trace`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = NoisyBanditClassifier(rates=(0.2, 0.4), rounds=50_000, random_state=1).fit(X, y)
+    >>> model.score(X, y) > 0.9
+    True
+    """
+
+    def __init__(
+        self,
+        learner: type[Learner] | None = None,
+        *,
+        settings: Mapping[str, Any] | None = None,
+        rates: tuple[float, float] = (0.0, 0.0),
+        rounds: int | None = None,
+        fit_intercept: bool = True,
+        random_state: Any = None,
+    ) -> None:
+        self.learner = learner
+        self.settings = settings
+        self.rates = rates
+        self.rounds = rounds
+        self.fit_intercept = fit_intercept
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Play rounds on these rows, behind the channel, from the beginning.
+
+        Parameters
+        ----------
+        X
+            n rows of d numbers, dense or sparse.
+        y
+            The true labels, numbers or words. The channel sees them, and the learner does not.
+        """
+        rates = Rates.of(self.rates)
+        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+        check_classification_targets(y)
+        self.classes_, numbers = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise InputError(f"y has {len(self.classes_)} class; at least 2 are expected")
+        classes = tuple(self.classes_.tolist())
+        data = Dataset.of(self._rows(X), numbers, classes=classes, name="X", unit_norm=False)
+        rounds = max(_EACH * data.n_rows, _LEAST) if self.rounds is None else whole("rounds", self.rounds, 1)
+        seed = self._begin()
+        self.trace_ = simulate(self.learner_, data, rates=rates, rounds=rounds, seed=seed, order="shuffle")
+        return self
+
+    def partial_fit_bandit(
+        self, X: Any, action: Any, bit: Any, probability: Any, greedy: Any = None, classes: Any = None
+    ) -> Self:
+        """Learn from rounds that were played, by whomever, in their order.
+
+        Parameters
+        ----------
+        X
+            The row of each round.
+        action
+            The label that was played.
+        bit
+            What came back: 1 for right, 0 for wrong, sometimes flipped.
+        probability
+            The probability with which that label was played: a number per round, or one for all.
+        greedy
+            The label thought best by whoever played, if it is known.
+        classes
+            All labels that can be played. Needed in the first call, as in `partial_fit` of other classifiers.
+        """
+        first = not hasattr(self, "classes_")
+        if first and classes is None:
+            raise InputError("classes are not known yet; the first call of partial_fit_bandit needs them")
+        X = validate_data(self, X, reset=first, accept_sparse="csr", dtype=np.float64)
+        if first:
+            self.classes_ = np.unique(np.asarray(classes))
+            if len(self.classes_) < 2:
+                raise InputError(f"classes has {len(self.classes_)} class; at least 2 are expected")
+            self._begin()
+        elif classes is not None and not np.array_equal(np.unique(np.asarray(classes)), self.classes_):
+            raise InputError(f"classes are {list(classes)}; those of the call before are {self.classes_.tolist()}")
+        label = self._numbers("action", action)
+        known = Rounds.of(
+            label=label,
+            greedy=label if greedy is None else self._numbers("greedy", greedy),
+            probability=np.broadcast_to(probability, label.shape) if np.ndim(probability) == 0 else probability,
+            bit=bit,
+            n_classes=len(self.classes_),
+        )
+        if len(known) != X.shape[0]:
+            raise InputError(
+                f"X has {X.shape[0]} rows, and there are {len(known)} rounds; one row per round is expected"
+            )
+        if greedy is None:
+            known = replace(known, greedy=np.full(len(known), -1))
+        self.learner_.replay(self._rows(X), known)
+        return self
+
+    def decide(self, X: Any) -> Played:
+        """Choose a label for every row, exploring as the learner does; learn from it with `partial_fit_bandit`.
+
+        Parameters
+        ----------
+        X
+            n rows of d numbers, dense or sparse.
+        """
+        X = self._checked(X)
+        sparse: bool = sp.issparse(X)
+        if sparse:
+            ends = pairwise(X.indptr.tolist())
+            rows: Any = (SparseRow(X.indices[start:stop], X.data[start:stop]) for start, stop in ends)
+        else:
+            rows = X
+        decide = self.learner_.decide
+        played = [decide(row) for row in rows]
+        label, greedy, probability = np.array(played).T.reshape(3, -1)
+        return Played(self.classes_[label.astype(np.intp)], self.classes_[greedy.astype(np.intp)], probability)
+
+    def decision_function(self, X: Any) -> Array:
+        """The learner's scores (n×K); of two classes, by how much the second leads.
+
+        Parameters
+        ----------
+        X
+            n rows of d numbers, dense or sparse.
+        """
+        rows = self._checked(X)
+        scores = self.learner_.scores(rows)
+        return np.asarray(scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores)
+
+    def predict(self, X: Any) -> Array:
+        """The greedy label of every row. Nothing is explored, and nothing changes.
+
+        Parameters
+        ----------
+        X
+            n rows of d numbers, dense or sparse.
+        """
+        rows = self._checked(X)
+        return np.asarray(self.classes_[self.learner_.predict(rows)])
+
+    def predict_proba(self, X: Any) -> Array:
+        """The softmax of the scores (n×K).
+
+        For `Fliptron`, whose model this is, it is the belief that a label is right. For other learners it merely
+        orders the labels.
+
+        Parameters
+        ----------
+        X
+            n rows of d numbers, dense or sparse.
+        """
+        rows = self._checked(X)
+        return np.asarray(softmax(self.learner_.scores(rows), axis=1))
+
+    def estimate(self) -> Estimate:
+        """What the learner has found out about the noise and its own true accuracy; see `Estimate`."""
+        check_is_fitted(self)
+        if not hasattr(self.learner_, "estimate"):
+            raise InputError(f"a {type(self.learner_).__name__} does not estimate the noise; a Fliptron does")
+        found: Estimate = self.learner_.estimate()
+        return found
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if hasattr(self, "learner_"):  # joblib may have mapped its arrays from a file, closed to writing
+            learner = self.learner_
+            learner.turn = learner.turn.copy()
+            arrays = (np.copy(each, "K") if isinstance(each, np.ndarray) else each for each in learner.state)
+            learner.state = type(learner.state)(*arrays)
+
+    def _begin(self) -> int:
+        """Make a fresh learner; the seed of rows and flips."""
+        kind = Fliptron if self.learner is None else self.learner
+        if not (isinstance(kind, type) and issubclass(kind, Learner)):
+            raise InputError(f"learner is {kind!r}; one of our classes, such as Fliptron, is expected")
+        random = check_random_state(self.random_state)
+        shape = {"n_classes": len(self.classes_), "n_features": self.n_features_in_ + bool(self.fit_intercept)}
+        settings = {"seed": int(random.randint(2**31 - 1)), **(self.settings or {})}
+        try:
+            self.learner_ = kind(**shape, **settings)
+        except TypeError as error:
+            raise InputError(f"{kind.__name__} cannot be built ({error})") from None
+        return int(random.randint(2**31 - 1))
+
+    def _checked(self, X: Any) -> Any:
+        check_is_fitted(self)
+        return self._rows(validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64))
+
+    def _rows(self, X: Any) -> Any:
+        """Rows with the constant, if there is to be one."""
+        if not self.fit_intercept:
+            return X
+        sparse: bool = sp.issparse(X)
+        parts: Any = [X, np.ones((X.shape[0], 1))]
+        return sp.hstack(parts, format="csr") if sparse else np.hstack(parts)
+
+    def _numbers(self, name: str, labels: Any) -> Array:
+        """The learner's numbers of labels."""
+        found = np.atleast_1d(np.asarray(labels))
+        try:
+            at = np.minimum(np.searchsorted(self.classes_, found), len(self.classes_) - 1)
+            wrong = self.classes_[at] != found
+        except TypeError:
+            at, wrong = np.zeros(found.shape, np.intp), np.ones(found.shape, np.bool_)
+        if np.any(wrong):
+            odd = found[np.argmax(wrong)]
+            raise InputError(f"{name} holds {odd!r}; one of {', '.join(map(str, self.classes_))} is expected")
+        return np.asarray(at)

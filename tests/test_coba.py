@@ -1,0 +1,191 @@
+"""Our learners in coba's experiments: in processes, from restored files, taught bits and scored by the truth."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import coba
+import matplotlib as mpl
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from coba.context import CobaContext, NullLogger
+
+from fliptron import RCNBF, Dataset, Fliptron, InputError, Perceptron, load, simulate
+from fliptron.adapters.coba import NoisyBanditLearner, NoisyEnvironment, NoisyEvaluator
+
+
+@pytest.fixture(autouse=True)
+def _quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Coba writes exceptions to its log and goes on; here they are seen."""
+
+    class Strict(NullLogger):  # type: ignore[misc]  # coba has no types
+        def log(self, message: Any) -> Any:
+            if isinstance(message, Exception):
+                raise message
+            return super().log(message)
+
+    monkeypatch.setattr(CobaContext, "_logger", Strict(), raising=False)
+
+
+def results(result: Any) -> Any:
+    columns = ["environment_id", "learner_id", "index", "reward", "bit"]
+    return result.interactions.to_pandas()[columns]
+
+
+def test_an_experiment_in_processes_and_from_a_restored_file(tmp_path: Path) -> None:
+    path = str(tmp_path / "results.log.gz")
+    iris = load("iris")
+    environments = [NoisyEnvironment(iris, rates=(0.1, 0.2), rounds=300, seed=seed) for seed in range(2)]
+    learners = [
+        NoisyBanditLearner(seed=1),
+        NoisyBanditLearner(RCNBF, {"rates": (0.1, 0.2), "gamma": 0.3}),
+        coba.LinUCBLearner(alpha=0.3),
+        coba.RandomLearner(),
+    ]
+    experiment = coba.Experiment(environments, learners, NoisyEvaluator())
+    alone = experiment.run(quiet=True)
+    together = experiment.run(path, quiet=True, processes=2)
+    written = gzip.decompress(Path(path).read_bytes())
+    restored = experiment.run(path, quiet=True)
+    assert gzip.decompress(Path(path).read_bytes()) == written
+    assert len(alone.interactions) == 2 * 4 * 300
+    for other in (together, restored):
+        assert results(other).equals(results(alone))
+    assert list(alone.learners["family"]) == ["Fliptron", "RCNBF", "LinUCB", "Random"]
+    mpl.use("Agg")
+    alone.plot_learners(out=str(tmp_path / "picture.png"))
+    assert (tmp_path / "picture.png").stat().st_size > 5000
+
+
+def test_an_experiment_plays_the_rounds_of_simulate() -> None:
+    data = load("iris")
+    learner = NoisyBanditLearner(fit_intercept=False, seed=2)
+    environment = NoisyEnvironment(data, rates=(0.2, 0.4), rounds=600, seed=2, order="resample")
+    rows = list(NoisyEvaluator().evaluate(environment, learner))
+    trace = simulate(Fliptron(n_classes=3, n_features=4, seed=2), data, rates=(0.2, 0.4), rounds=600, seed=2, log=True)
+    assert sum(row["reward"] for row in rows) == 600 - trace.mistakes[-1]
+    assert [row["bit"] for row in rows] == trace.log.bit.tolist()
+    assert learner.estimate().verdict
+
+
+def test_bits_are_taught_and_the_truth_is_scored() -> None:
+    told: list[float] = []
+
+    class Guess(coba.Learner):  # type: ignore[misc]
+        def predict(self, context: Any, actions: Any) -> Any:
+            return actions[int(np.argmax(context))], 1.0
+
+        def learn(self, context: Any, action: Any, reward: Any, probability: Any) -> None:
+            told.append(reward)
+
+    X = np.eye(3)[np.random.default_rng(0).integers(3, size=4000)]
+    y = np.where(np.arange(4000) % 2, X.argmax(axis=1), (X.argmax(axis=1) + 1) % 3)
+    environment = NoisyEnvironment(Dataset.of(X, y), rates=(0.2, 0.4))
+    rows = list(NoisyEvaluator(record=["action", "probability"]).evaluate(environment, Guess()))
+    assert [row["bit"] for row in rows] == told
+    right = np.array([row["reward"] for row in rows]) == 1.0
+    bits = np.array(told)
+    assert right.mean() == 0.5
+    assert bits[~right].mean() == pytest.approx(0.2, abs=0.03)
+    assert bits[right].mean() == pytest.approx(0.6, abs=0.035)
+    assert {*rows[0]} == {"action", "probability", "bit", "reward"}
+
+
+def supervised(n: Any = 300) -> Any:
+    X = np.random.default_rng(0).normal(size=(n, 3))
+    return coba.Environments.from_supervised(X.tolist(), ["abc"[i] for i in X.argmax(axis=1)], label_type="c")[0]
+
+
+class TestEnvironment:
+    def test_it_can_be_read_twice_also_where_cobas_own_cannot(self) -> None:
+        once = supervised()
+        assert [len(list(once.read())) for _ in range(2)] == [300, 0]
+        noisy = NoisyEnvironment(supervised(), rates=(0.2, 0.3), seed=1)
+        first, second = (list(noisy.read()) for _ in range(2))
+        assert first == second
+        assert len(first) == 300
+        bits = [each["rewards"](each["truth"]) for each in first]
+        assert 0.6 < np.mean(bits) < 0.8
+
+    def test_environments_of_cobas_are_learnt_in(self) -> None:
+        environment = NoisyEnvironment(supervised(2000), rates=(0.05, 0.1))
+        rows = list(NoisyEvaluator().evaluate(environment, NoisyBanditLearner(seed=1)))
+        assert np.mean([row["reward"] for row in rows[1000:]]) > 0.8
+        assert environment.params["rho1"] == 0.1
+
+    def test_categories_become_one_hot(self) -> None:
+        levels = ["x", "y"]
+        source = [([1.0, 0.0], coba.Categorical("x", levels)), ([0.0, 1.0], coba.Categorical("y", levels))]
+        environment = NoisyEnvironment(coba.Environments.from_supervised(*zip(*source, strict=True), label_type="c")[0])
+        assert [each["truth"] for each in environment.read()] == [(1, 0), (0, 1)]
+
+    def test_sparse_rows_are_dicts(self) -> None:
+        data = Dataset.of(sp.csr_array(np.array([[0.0, 3.0, 4.0], [5.0, 0.0, 0.0]])), ["a", "b"])
+        first, second = NoisyEnvironment(data, order="file").read()
+        assert first["context"] == pytest.approx({1: 0.6, 2: 0.8})
+        assert second["context"] == {0: 1.0}
+        assert (first["truth"], second["truth"]) == ((1, 0), (0, 1))
+        rows = list(NoisyEvaluator().evaluate(NoisyEnvironment(data, rounds=50), NoisyBanditLearner()))
+        assert len(rows) == 50
+
+    def test_refusals(self) -> None:
+        with pytest.raises(InputError, match="the source is a list"):
+            NoisyEnvironment([1, 2])
+        with pytest.raises(InputError, match="rounds are told for a Dataset only"):
+            NoisyEnvironment(supervised(), rounds=10)
+        with pytest.raises(InputError, match="order is 'sorted'"):
+            NoisyEnvironment(load("iris"), order="sorted")
+        with pytest.raises(InputError, match="holds records"):
+            NoisyEnvironment(Dataset.of_records([{"x": 1.0}, {"x": 2.0}], ["a", "b"]))
+        amounts = coba.Environments.from_linear_synthetic(5, n_actions=3)[0]
+        with pytest.raises(InputError, match="a single 1, and 0 for all other actions, is expected"):
+            list(NoisyEnvironment(amounts).read())
+        spent = supervised()
+        list(spent.read())
+        with pytest.raises(InputError, match="the source has no interactions"):
+            list(NoisyEnvironment(spent).read())
+        with pytest.raises(InputError, match="a NoisyEnvironment does"):
+            list(NoisyEvaluator().evaluate(supervised(), coba.RandomLearner()))
+
+
+class TestLearner:
+    @pytest.mark.parametrize("context", [None, 0.5, "word", (1.0, 2.0), ["a", 1.0], {"x": 1.0, "y": "b"}])
+    @pytest.mark.parametrize(
+        "actions", [["a", "b"], [1, 2, 3], [(1, 0), (0, 1)], [[1, 0], [0, 1]], [{"f": 1}, {"f": 2}]]
+    )
+    def test_any_context_and_any_actions(self, context: Any, actions: Any) -> None:
+        learner = NoisyBanditLearner(seed=1)
+        for t in range(20):
+            action, probability, more = learner.predict(context, actions)
+            assert action in actions
+            assert 0 < probability <= 1
+            learner.learn(context, action, t % 2, probability, **more)
+
+    def test_actions_may_change(self) -> None:
+        learner = NoisyBanditLearner(seed=1)
+        for t in range(60):
+            actions = [["a"], ["a", "b"], ["c", "b"]][t % 3]
+            action, probability, more = learner.predict((1.0,), actions)
+            assert action in actions
+            learner.learn((1.0,), action, 1, probability, **more)
+
+    def test_it_learns_from_logs_of_others(self) -> None:
+        learner, random = NoisyBanditLearner(seed=1), np.random.default_rng(0)
+        for _ in range(1500):
+            truth, action = random.integers(3, size=2)
+            learner.learn(tuple(np.eye(3)[truth].tolist()), int(action), int(action == truth), 1 / 3)
+        assert [learner.predict(tuple(row), [0, 1, 2])[2]["greedy"] for row in np.eye(3).tolist()] == [
+            learner._growing.number(r) for r in range(3)
+        ]
+        learner.learn((1.0, 0.0, 0.0), 0, 1, None)
+
+    def test_refusals(self) -> None:
+        learner = NoisyBanditLearner(seed=1)
+        action, probability, more = learner.predict((1.0,), ["a", "b"])
+        with pytest.raises(InputError, match=r"feedback is 0\.3; 0 or 1 is expected"):
+            learner.learn((1.0,), action, 0.3, probability, **more)
+        with pytest.raises(InputError, match="learns from true labels"):
+            NoisyBanditLearner(Perceptron)

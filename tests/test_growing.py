@@ -1,0 +1,135 @@
+"""Features and labels that turn up on the way: a learner that has grown is one that was born as large."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+from conftest import LEARNERS
+from fliptron import Decision, Fliptron, InputError, RidgeRegression
+from fliptron.adapters import growing
+from fliptron.adapters.growing import Growing, widen
+
+GROW = ["Banditron", "RCNBF", "BPA", "SOBA", "RidgeRegression", "Confidit", "Fliptron", "Fliptron-diagonal", "RCINE"]
+
+
+def play(learner: Any, d: Any, rounds: Any, seed: Any) -> Any:
+    """Rounds on examples of d numbers, with zeros where the learner has more places."""
+    random, played = np.random.default_rng(seed), []
+    for _ in range(rounds):
+        truth, x = int(random.integers(3)), np.zeros(learner.n_features)
+        x[:d] = np.eye(3, d)[truth] + 0.1 * random.normal(size=d)
+        played.append(learner.decide(x))
+        learner.learn(x, played[-1], int(played[-1].label == truth))
+    return played
+
+
+@pytest.mark.parametrize("name", GROW)
+def test_a_widened_learner_is_one_that_was_born_wide(name: Any) -> None:
+    narrow, wide = (LEARNERS[name](n_classes=3, n_features=d, seed=1) for d in (4, 9))
+    early = play(narrow, 4, 150, 0)
+    widen(narrow, 9)
+    assert [d.label for d in early] == [d.label for d in play(wide, 4, 150, 0)]
+    assert [d.label for d in play(narrow, 9, 150, 1)] == [d.label for d in play(wide, 9, 150, 1)]
+    assert np.allclose(narrow.weights, wide.weights, atol=1e-9)
+    assert narrow.params == wide.params
+
+
+def test_a_learner_that_cannot_be_widened_is_refused_and_goes_on() -> None:
+    learner = LEARNERS["Newtron-full"](n_classes=3, n_features=4, seed=1)
+    play(learner, 4, 20, 0)
+    twin = copy.deepcopy(learner)
+    with pytest.raises(InputError, match="a Newtron cannot take new features"):
+        widen(learner, 9)
+    assert play(learner, 4, 50, 1) == play(twin, 4, 50, 1)
+
+
+def test_covariances_that_grow_too_large_keep_their_diagonals() -> None:
+    learner = Fliptron(n_classes=3, n_features=40, seed=1)
+    play(learner, 40, 200, 0)
+    variances = np.diagonal(learner.state.covariance, axis1=1, axis2=2).copy()
+    widen(learner, 1000)
+    assert learner.state.covariance.shape == (3, 1000)
+    assert np.array_equal(learner.state.covariance[:, :40], variances)
+    hits = [d.label == d.greedy for d in play(learner, 40, 200, 1)]
+    assert np.mean(hits) > 0.8
+
+
+class TestRows:
+    def test_names_words_and_gaps(self) -> None:
+        known = Growing(None, None, 0)
+        row = known.row({"b": 2, "a": 1.5, "city": "Rome", "gone": None, "yes": True})
+        assert row[0] == 1.0
+        assert sorted(row[row != 0]) == [1.0, 1.0, 1.0, 1.5, 2.0]
+        assert np.array_equal(row, known.row({"yes": True, "city": "Rome", "a": 1.5, "b": 2}))
+        other = known.row({"b": 2, "a": 1.5, "city": "Oslo", "yes": True})
+        assert (row != other).sum() == 2
+        unknown = known.row({"b": 2, "new": 7.0}, grow=False)
+        assert sorted(unknown[unknown != 0]) == [1.0, 2.0]
+        assert 7.0 in known.row({"b": 2, "new": 7.0})
+
+    def test_the_order_of_names_makes_no_difference(self) -> None:
+        one, other = Growing(None, None, 0), Growing(None, None, 0)
+        x = {name: float(i) for i, name in enumerate("fedcba")}
+        assert np.array_equal(one.row(x), other.row(dict(sorted(x.items()))))
+
+    def test_sequences_and_nothing(self) -> None:
+        known = Growing(None, None, 0, constant=False)
+        row = known.row((3.0, 4.0))
+        assert sorted(row[row != 0]) == [3.0, 4.0]
+        assert not known.row(None).any()
+
+    def test_a_word_that_spells_a_number_is_a_word(self) -> None:
+        known = Growing(None, None, 0)
+        assert 80331.0 not in known.row({"zip": "80331"})
+
+    def test_more_names_than_places_share_them(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(growing, "MOST", 16)
+        known = Growing(None, None, 0)
+        row = known.row({f"x{i}": 1.0 for i in range(40)})
+        assert row.size == known.width == 16
+        assert row.sum() == 41.0
+        assert np.array_equal(row, known.row({f"x{i}": 1.0 for i in range(40)}))
+
+    @pytest.mark.parametrize("odd", [[1, 2], {"a": 1}, object()])
+    def test_what_is_neither_number_nor_word_is_refused(self, odd: Any) -> None:
+        with pytest.raises(InputError, match="is neither a number nor a word"):
+            Growing(None, None, 0).row({"x": odd})
+
+    def test_what_is_not_finite_is_refused(self) -> None:
+        known = Growing(None, None, 0)
+        known.number("a"), known.number("b")
+        known.row({"x": 1.0})
+        assert np.isfinite(known.scores({"x": 1.0})).all()
+        with pytest.raises(InputError, match="X holds nan"):
+            known.scores({"x": np.nan})
+
+
+def test_scores_are_those_of_the_learner_also_after_it_has_grown() -> None:
+    known = Growing(RidgeRegression, {"gamma": 0.2}, 0)
+    random = np.random.default_rng(0)
+    for size in (3, 12, 30):
+        known.number(f"label {size}"), known.number(f"another {size}")
+        for _ in range(30):
+            x = dict(enumerate(random.normal(size=size).tolist()))
+            row = known.row(x)
+            known.learner.learn(row, known.learner.decide(row), 1)
+            assert np.array_equal(known.scores(x), known.learner.scores(row[None])[0])
+    again = pickle.loads(pickle.dumps(known))
+    assert np.array_equal(again.scores(x), known.scores(x))
+    assert known.outside(1, x) == Decision(1, int(known.scores(x).argmax()), 1.0)
+
+
+def test_a_wrong_learner_or_setting_is_refused_at_once() -> None:
+    with pytest.raises(InputError, match="learner is 'Fliptron'; one of our classes"):
+        Growing("Fliptron", None, 0)
+    with pytest.raises(InputError, match="gamma is 2"):
+        Growing(None, {"gamma": 2}, 0)
+    with pytest.raises(InputError, match="RidgeRegression does not estimate the noise"):
+        Growing(RidgeRegression, None, 0).estimate()
+    with pytest.raises(InputError, match="before there are two labels"):
+        Growing(None, None, 0).estimate()

@@ -1,0 +1,161 @@
+"""River's own suite on our classifier; our policy among its bandits keeps the decision of every pull."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+from river import bandit, checks, datasets, evaluate, metrics, preprocessing, stats
+
+from fliptron import Fliptron, InputError, Perceptron, RidgeRegression, load, simulate
+from fliptron.adapters import river as adapter
+from fliptron.adapters.river import NoisyBanditClassifier, NoisyBanditPolicy
+from fliptron.experiments.adapted import ThroughRiver
+
+CHECKS = list(checks.yield_checks(NoisyBanditClassifier()))
+ARMS = ["left", "right", "up"]
+
+
+@pytest.mark.parametrize("check", CHECKS, ids=[f"{i}-{check.__name__}" for i, check in enumerate(CHECKS)])
+def test_every_check_of_river_passes(check: Any) -> None:
+    random.seed(0)
+    check(NoisyBanditClassifier())
+
+
+def test_none_of_its_checks_is_skipped() -> None:
+    model = NoisyBanditClassifier()
+    assert len(CHECKS) >= 56
+    assert not model._unit_test_skips()
+    assert any(check.__name__ == "check_seeding_is_idempotent" for check in CHECKS)
+
+
+@pytest.mark.parametrize("delay", [None, 20])
+def test_progressive_validation_also_with_delay(delay: Any) -> None:
+    model = preprocessing.StandardScaler() | NoisyBanditClassifier(rates=(0.05, 0.1), seed=1)
+    found = evaluate.progressive_val_score(
+        datasets.ImageSegments().take(1000), model, metrics.Accuracy(), moment=None, delay=delay
+    )
+    assert found.get() > 0.6  # one in seven by chance
+
+
+def test_the_classifier_plays_rounds_behind_its_channel() -> None:
+    """One is told the truth, the other noisy bits, and finds out how noisy they are."""
+    rows = [({"x": float(i % 3 == 0), "y": float(i % 3 == 1)}, ARMS[i % 3]) for i in range(6000)]
+    told, noisy = (
+        NoisyBanditClassifier(Perceptron, seed=1),
+        NoisyBanditClassifier(settings={"gamma": 0.3}, rates=(0.1, 0.3), seed=1),
+    )
+    for x, y in rows:
+        told.learn_one(x, y)
+        noisy.learn_one(x, y)
+    for x, y in rows[:3]:
+        assert told.predict_one(x) == noisy.predict_one(x) == y
+        assert sum(noisy.predict_proba_one(x).values()) == pytest.approx(1.0)
+    rates = noisy.estimate().rates
+    assert rates.rho0 == pytest.approx(0.1, abs=0.06)
+    assert rates.rho1 == pytest.approx(0.3, abs=0.06)
+
+
+class TestPolicy:
+    def test_it_plays_as_the_learner_itself_would(self) -> None:
+        """Dicts, growing places and kept decisions change nothing: the very rounds of `simulate`."""
+        data = load("iris")
+        ours = simulate(Fliptron(n_classes=3, n_features=4, seed=2), data, rates=(0.2, 0.4), rounds=600, seed=2)
+        through = simulate(ThroughRiver(n_classes=3, n_features=4, seed=2), data, rates=(0.2, 0.4), rounds=600, seed=2)
+        assert through.mistakes.tolist() == ours.mistakes.tolist()
+
+    def test_late_rewards_in_any_order_find_their_pulls(self) -> None:
+        contexts = [{"x": float(i), "word": "ab"[i % 2]} for i in range(40)]
+        prompt, late = NoisyBanditPolicy(seed=4), NoisyBanditPolicy(seed=4)
+        learner = prompt._growing
+        kept = []
+        for policy in (prompt, late):
+            arms = [policy.pull(ARMS, context) for context in contexts]
+            kept.append(arms)
+        assert kept[0] == kept[1]
+        decisions = {key: list(each) for key, each in late._waiting.items()}
+        assert sum(map(len, decisions.values())) == 40
+        for i in random.Random(0).sample(range(40), 40):
+            late.update(kept[1][i], dict(contexts[i]), i % 2)  # another object, equal
+        assert not late._waiting
+        for i in random.Random(0).sample(range(40), 40):
+            row = learner.row(contexts[i])
+            label = learner.number(kept[0][i])
+            (decision,) = decisions[adapter._key(label, row)]
+            learner.learner.learn(row, decision, i % 2)
+        assert np.array_equal(learner.learner.weights, late._growing.learner.weights)
+
+    def test_names_that_turn_up_between_pull_and_reward_lose_nothing(self) -> None:
+        policy = NoisyBanditPolicy(seed=1)
+        early = {"x": 0.5}
+        arm = policy.pull(ARMS, early)
+        many = {f"n{i}": 1.0 for i in range(50)}
+        policy.update(policy.pull(ARMS, many), many, 1)
+        policy.update(arm, early, 0)
+        assert not policy._waiting
+
+    def test_pulls_without_rewards_do_not_pile_up(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(adapter, "WAITING", 10)
+        policy = NoisyBanditPolicy(seed=1)
+        for i in range(100):
+            policy.pull(ARMS, {"x": float(i)})
+            policy.pull(ARMS, {"x": 0.0})
+        assert sum(map(len, policy._waiting.values())) <= 11 * 10
+
+    def test_arms_may_come_and_go(self) -> None:
+        policy = NoisyBanditPolicy(seed=1)
+        assert policy.pull(["only"], {"x": 1.0}) == "only"
+        policy.update("only", {"x": 1.0}, 1)
+        for i in range(200):
+            some = [["only", "left"], ["left", "right", "up"], ["up"]][i % 3]
+            context = {"x": i % 7 / 7}
+            arm = policy.pull(some, context)
+            assert arm in some
+            policy.update(arm, context, i % 2)
+        assert {*policy.ranking} == {"only", *ARMS}
+
+    def test_a_burn_in_pulls_every_arm_first(self) -> None:
+        policy = NoisyBanditPolicy(burn_in=2, seed=1)
+        pulled = []
+        for _ in range(6):
+            pulled.append(policy.pull(ARMS, {"x": 1.0}))
+            policy.update(pulled[-1], {"x": 1.0}, 1)
+        assert sorted(pulled) == sorted(ARMS * 2)
+        assert not policy._waiting
+
+    def test_river_evaluates_and_clones_it(self) -> None:
+        rng = random.Random(1)
+        history = []
+        for _ in range(3000):
+            x, arm = {"x": rng.random(), "one": 1.0}, rng.choice(ARMS)
+            history.append((ARMS, x, arm, int((arm == ARMS[int(x["x"] * 3)]) ^ (rng.random() < 0.1))))
+        policy = NoisyBanditPolicy(RidgeRegression, {"gamma": 0.1}, reward_obj=stats.Mean(), seed=3)
+        fresh = policy.clone()
+        total: Any
+        total, used = bandit.evaluate_offline(policy, history)
+        assert 800 < used < 1200
+        assert total.get() / used > 0.5
+        assert fresh._growing.learner is None
+        assert fresh._get_params()["settings"] == {"gamma": 0.1}
+
+    def test_what_is_no_bit_is_refused_and_the_pull_waits_on(self) -> None:
+        policy = NoisyBanditPolicy(seed=1)
+        context = {"x": 1.0}
+        arm = policy.pull(ARMS, context)
+        with pytest.raises(InputError, match=r"feedback is 0\.5; 0 or 1 is expected"):
+            policy.update(arm, context, 0.5)
+        assert policy._n == 0
+        policy.update(arm, context, True)
+        assert not policy._waiting
+
+    def test_refusals(self) -> None:
+        with pytest.raises(InputError, match="learns from true labels"):
+            NoisyBanditPolicy(Perceptron)
+        with pytest.raises(InputError, match="there are no arms"):
+            NoisyBanditPolicy().pull([], {"x": 1.0})
+        with pytest.raises(InputError, match="seed is -1"):
+            NoisyBanditClassifier(seed=-1)
+        with pytest.raises(InputError, match=r"rho0 \+ rho1 is 1"):
+            NoisyBanditClassifier(rates=(0.5, 0.5))
