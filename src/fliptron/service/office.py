@@ -1,0 +1,324 @@
+"""All desks, the clerk who writes for them, and what must happen by the clock; one event loop owns it."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import time
+from collections.abc import Iterable
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from fliptron.service.clerk import Clerk
+from fliptron.service.desk import Desk
+from fliptron.service.live import Live, live_of, point_of
+from fliptron.service.messages import MOST_BATCH, Answer, Ask, AskMany, Feedback, Received, Refusal
+from fliptron.service.store import Decided, Flag, Heard, Kept, Row, Settle, Store, Taken
+
+_OFTEN = 0.05  # seconds between two looks at the clock
+_SETTLED = 200  # decisions whose deadlines are settled in one go
+_QUIET = 60.0  # seconds after which a changed model is kept, however little has changed
+
+
+class Office:
+    """Everything that lives while the service runs. Make it, and call everything, in one event loop.
+
+    Parameters
+    ----------
+    store
+        Where everything is kept.
+    desks
+        The models, as the store has them.
+    most
+        Entries that may wait for the store.
+    """
+
+    def __init__(self, store: Store, desks: Iterable[Desk], most: int = 10_000) -> None:
+        self.store = store
+        self.desks = {desk.name: desk for desk in desks}
+        self.clerk = Clerk(store, self._roll_back, most)
+        self._clock = 0.0
+        self._loop = asyncio.get_running_loop()
+        self._watchers: dict[str, set[asyncio.Queue[Live | None]]] = {name: set() for name in self.desks}
+        self._kept = time.monotonic()
+        self._ticking = asyncio.create_task(self._tick())
+
+    def now(self) -> float:
+        """Seconds since 1970; never less than before."""
+        self._clock = max(self._clock, time.time())
+        return self._clock
+
+    async def decide(self, desk: Desk, ask: Ask) -> Answer:
+        """Decide, and answer when it is durable."""
+        if ask.key is not None:
+            waits = self._known(desk, ask.key)
+            if waits is not None:
+                found: Answer = await asyncio.shield(waits)
+                return found
+        self.clerk.room()
+        return (await self._submit(desk, [desk.ask(ask, self.now())]))[0]
+
+    def _submit(self, desk: Desk, entries: list[Decided]) -> asyncio.Future[list[Answer]]:
+        """Write decisions; the answers to all of them."""
+        future: asyncio.Future[list[Answer]] = self._loop.create_future()
+        keyed = {entry.key: self._loop.create_future() for entry in entries if entry.key is not None}
+        if keyed:
+            desk.pending.update(keyed)
+
+        def done(outcomes: list[Taken]) -> None:
+            answers = list(map(desk.taken, entries, outcomes))
+            for entry, answer in zip(entries, answers, strict=True) if keyed else ():
+                if entry.key is not None:
+                    desk.pending.pop(entry.key, None)
+                    keyed[entry.key].set_result(answer)
+            if not future.done():  # the asker may have gone
+                future.set_result(answers)
+
+        def failed(error: Exception) -> None:
+            for each in (future, *keyed.values()):
+                _fail(each, error)
+
+        self.clerk.submit(entries, done, failed)
+        return future
+
+    async def decide_many(self, desk: Desk, body: AskMany) -> list[Answer]:
+        """Decide on many at once: all are durable, or none."""
+        if (body.decisions is None) == (body.x is None):
+            raise Refusal(422, "either decisions or x is expected, and not both")
+        if body.x is None:
+            asks = body.decisions or []
+            _check_size(asks)
+            self.clerk.room(len(asks))
+            return await self._decide_all(desk, asks)
+        rows = _rows(body.x, desk.learner.n_features)
+        if desk.encoder is not None:
+            raise Refusal(422, "the model has a schema; decisions with records are expected instead of x")
+        self.clerk.room(len(rows))
+        now = self.now()
+        made: list[Decided] = []
+        try:
+            for x in rows:
+                made.append(desk.ask_x(x, body.source, now))
+        except Refusal as refusal:
+            desk.forget(len(made))
+            raise Refusal(refusal.status, f"decision {len(made)}: {refusal.message}") from None
+        return await self._submit(desk, made)
+
+    async def _decide_all(self, desk: Desk, asks: list[Ask]) -> list[Answer]:
+        """All of them, or none: what one of them is refused for, all are."""
+        now, made = self.now(), list[Decided]()
+        places: list[Any] = []  # of each answer: its place among those made, or what to wait for
+        keys: dict[str, Any] = {}
+        try:
+            for ask in asks:
+                key = ask.key
+                found = keys.get(key) if key is not None else None
+                if found is None and key is not None:
+                    found = self._known(desk, key)
+                if found is None:
+                    found = len(made)
+                    made.append(desk.ask(ask, now))
+                places.append(found)
+                if key is not None:
+                    keys[key] = found
+        except Refusal as refusal:
+            desk.forget(len(made))
+            raise Refusal(refusal.status, f"decision {len(places)}: {refusal.message}") from None
+        answers = await self._submit(desk, made) if made else []
+        return [answers[at] if type(at) is int else await asyncio.shield(at) for at in places]
+
+    def _known(self, desk: Desk, key: str) -> Any:
+        """What waits for the decision with a key, if there is one."""
+        waits = desk.pending.get(key)
+        if waits is None:
+            before = self.store.find_key(desk.number, key)
+            if before is not None:
+                waits = self._loop.create_future()
+                waits.set_result(desk.answer(before))
+        return waits
+
+    async def feedback(self, desk: Desk, feedback: Feedback) -> Received:
+        """Take feedback, and answer when it is durable."""
+        self.clerk.room()
+        return (await self._take(desk, [desk.hear(feedback, self.now(), self.store.find)]))[0]
+
+    def _take(self, desk: Desk, told: list[tuple[Heard, Row]]) -> asyncio.Future[list[Received]]:
+        future: asyncio.Future[list[Received]] = self._loop.create_future()
+
+        def done(outcomes: list[Kept]) -> None:
+            for (entry, row), outcome in zip(told, outcomes, strict=True):
+                desk.kept(entry, row, outcome, self.store.lessons)
+            self._after(desk)
+            if not future.done():
+                future.set_result([Received(outcome.status) for outcome in outcomes])
+
+        self.clerk.submit([entry for entry, _ in told], done, lambda error: _fail(future, error))
+        return future
+
+    async def feedback_many(self, desk: Desk, feedbacks: list[Feedback]) -> list[Received]:
+        """Take many at once; an event that is not known does not keep the others back."""
+        _check_size(feedbacks)
+        self.clerk.room(len(feedbacks))
+        now, known, found = self.now(), [], [Received("unknown") for _ in feedbacks]
+        places = []
+        for at, each in enumerate(feedbacks):
+            try:
+                known.append(desk.hear(each, now, self.store.find))
+                places.append(at)
+            except Refusal as refusal:
+                if refusal.status != 404:
+                    raise
+        if known:
+            for at, received in zip(places, await self._take(desk, known), strict=True):
+                found[at] = received
+        return found
+
+    async def quarantine(self, desk: Desk, source: str, quarantined: bool, reason: str) -> None:
+        """Put a source into quarantine, or let it out, and answer when it is durable."""
+        self.clerk.room()
+        flag = Flag(desk.number, source, quarantined, self.now(), reason)
+        await self.clerk.write(flag)
+        desk.sources.flag(source, flag)
+
+    def watch(self, desk: Desk) -> asyncio.Queue[Live | None]:
+        """A queue that gets a `Live` every second, until `unwatch`; and None when the service stops."""
+        queue: asyncio.Queue[Live | None] = asyncio.Queue(2)
+        self._watchers[desk.name].add(queue)
+        return queue
+
+    def unwatch(self, desk: Desk, queue: asyncio.Queue[Live | None]) -> None:
+        """No longer."""
+        self._watchers[desk.name].discard(queue)
+
+    def stop_watching(self) -> None:
+        """Let all watchers go: a server waits for them when it stops."""
+        for queue in [queue for queues in self._watchers.values() for queue in queues]:
+            if queue.full():
+                queue.get_nowait()
+            queue.put_nowait(None)
+
+    def live(self, desk: Desk) -> Live:
+        """One second of a model's life."""
+        return live_of(desk, self.clerk.waiting, self.store.size())
+
+    async def close(self) -> None:
+        """Write what waits, keep every model, and let go."""
+        self._ticking.cancel()
+        for desk in self.desks.values():
+            if desk.is_changed:
+                self._keep(desk)
+        await self.clerk.close()
+        await asyncio.sleep(0)  # what the clerk told last
+        for desk in self.desks.values():
+            if desk.is_changed:
+                self.store.write([desk.snapshot()])
+        self.store.close()
+
+    # ------------------------------------------------------------------ by the clock
+
+    async def _tick(self) -> None:
+        second = time.monotonic()
+        while True:
+            await asyncio.sleep(_OFTEN)
+            for desk in self.desks.values():
+                self._settle(desk)
+                self._after(desk)
+            if time.monotonic() - self._kept > _QUIET:
+                self._kept = time.monotonic()
+                for desk in self.desks.values():
+                    if desk.is_changed:
+                        self._keep(desk)
+            if time.monotonic() - second >= 1.0:
+                second += 1.0
+                self._show()
+
+    def _show(self) -> None:
+        for name, queues in self._watchers.items():
+            desk = self.desks[name]
+            desk.ledger.tick()
+            if desk.ledger.history.is_due(self.now()):
+                desk.ledger.history.add(point_of(desk, self.now()))
+            if not queues:
+                continue
+            live = self.live(desk)
+            for queue in queues:
+                if queue.full():  # a reader that is slow misses a second
+                    queue.get_nowait()
+                queue.put_nowait(live)
+
+    def _settle(self, desk: Desk) -> None:
+        """Where silence is an answer: learn decisions whose deadline has passed, in their order."""
+        if desk.settings.silence != "negative" or desk.settling or desk.quiet_until > self.now():
+            return
+        rows = self.store.rows(desk.number, desk.settled, _SETTLED)
+        now, due = self.now(), []
+        for row in rows:
+            if row.deadline > now and row.deadline < inf:
+                desk.quiet_until = row.deadline
+                break
+            due.append(row)
+        seqs = [row.seq for row in due if row.deadline < inf]
+        if due and not seqs:
+            desk.settled = due[-1].seq
+        if not rows:
+            desk.quiet_until = now + (desk.settings.wait or 0.0) / 2
+        if not seqs:
+            return
+        desk.settling = True
+
+        def done(outcomes: list[Any]) -> None:
+            desk.settle(outcomes[0], self.store.lessons)
+            desk.settled = max(desk.settled, seqs[-1])
+            self._after(desk)
+
+        def failed(error: Exception) -> None:
+            desk.settling = False
+
+        self.clerk.submit([Settle(desk.number, seqs)], done, failed)
+
+    def _after(self, desk: Desk) -> None:
+        """What learning may have made necessary: quarantine for a source, a snapshot."""
+        while desk.sources.suspects:
+            source = desk.sources.suspects.pop()
+            flag = Flag(desk.number, source, True, self.now(), "its bits do not fit the channel")
+            desk.sources.flag(source, flag)
+            self.clerk.submit([flag], _ignore, _ignore)
+        if desk.is_due:
+            self._keep(desk)
+
+    def _keep(self, desk: Desk) -> None:
+        self.clerk.submit([desk.snapshot()], _ignore, _ignore)
+
+    def _roll_back(self) -> None:
+        for desk in self.desks.values():
+            desk.roll_back()
+
+
+def _rows(text: str, width: int) -> Any:
+    try:
+        content = base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise Refusal(422, "x is not base64; float32 numbers, little-endian, in base64 are expected") from None
+    if not content or len(content) % (4 * width):
+        raise Refusal(422, f"x is {len(content)} bytes; whole rows of {width} float32 numbers are expected")
+    rows = np.frombuffer(content, "<f4").astype(np.float32).reshape(-1, width)
+    _check_size(rows)
+    return rows
+
+
+def _check_size(items: Any) -> None:
+    if not 1 <= len(items) <= MOST_BATCH:
+        raise Refusal(422, f"the list has {len(items)} entries; 1 to {MOST_BATCH} are expected")
+
+
+def _fail(future: asyncio.Future[Any], error: Exception) -> None:
+    if not future.done():
+        future.set_exception(error)
+        future.exception()  # whoever waits gets it; if nobody does, that is no fault
+
+
+def _ignore(_: Any) -> None:
+    """Nobody waits for it."""

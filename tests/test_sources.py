@@ -1,0 +1,124 @@
+"""Sources that lie are found, honest ones are left alone, and a quarantine can be ended."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fliptron.service.desk import Desk
+from fliptron.service.sources import LIMIT, Sources
+from serving import flipped, generator, record, serving, settings, shop, wanted
+
+SPOILT = 0.2  # of all bits are inverted: what the learner takes for the channel
+
+
+def judged(bits: Any, rates: tuple[float, float], rounds: int, seed: int) -> int | None:
+    """After how many bits a source is flagged, among honest ones; `bits` makes its bits from honest ones."""
+    random, sources = generator(seed), Sources()
+    for other in range(10):
+        sources.weigh(f"other{other}", 0.5, *rates, 0)
+    low, high = (rate + SPOILT * (1 - 2 * rate) for rate in (rates[0], 1 - rates[1]))
+    for at in range(rounds):
+        q = float(random.choice([0.1, 0.5, 0.9, 0.98], p=[0.1, 0.1, 0.2, 0.6]))
+        honest = flipped(random.random() < q, random, rates)
+        sources.weigh("it", q, low, high - low, bits(honest, random))
+        if sources.suspects:
+            return at + 1
+    return None
+
+
+LIES = {
+    "inverts": lambda bit, random: 1 - bit,
+    "always 1": lambda bit, random: 1,
+    "never 1": lambda bit, random: 0,
+}
+
+
+@pytest.mark.parametrize("rates", [(0.05, 0.1), (0.02, 0.4)])
+@pytest.mark.parametrize("lie", ["inverts", "never 1"])
+def test_liars_are_found_soon(lie: Any, rates: Any) -> None:
+    found = [judged(LIES[lie], rates, 300, seed) for seed in range(10)]
+    assert None not in found
+    assert np.median(found) < 120
+
+
+def test_a_machine_that_clicks_everything_is_found_where_clicks_are_rare() -> None:
+    assert max(judged(LIES["always 1"], (0.02, 0.9), 300, seed) or 999 for seed in range(10)) < 100
+
+
+@pytest.mark.parametrize("rates", [(0.05, 0.1), (0.2, 0.4), (0.02, 0.9)])
+def test_honest_sources_are_left_alone(rates: Any) -> None:
+    assert [judged(lambda bit, _: bit, rates, 400, seed) for seed in range(20)] == [None] * 20
+
+
+def test_where_all_look_odd_the_channel_has_changed_and_nobody_is_flagged() -> None:
+    sources = Sources()
+    for _ in range(100):
+        for name in "abcdef":
+            sources.weigh(name, 0.98, 0.05, 0.85, 0)
+    assert sources.suspects == []
+    assert sources.shown()[0]["evidence"] > 1.0
+
+
+def test_a_quarantine_keeps_bits_from_being_learnt_until_it_ends(tmp_path: Path) -> None:
+    async def play() -> None:
+        async with serving(settings(shop()), tmp_path / "journal.db") as client:
+            desk = client.office.desks["shop"]
+            random = generator(1)
+            while desk.version < 1000 and not desk.sources.is_quarantined("bot"):
+                shown = record(random)
+                source = str(random.choice(["bot", *"abcdefgh"]))
+                answer = await client.decide(shown, source=source)
+                right = answer["label"] == wanted(shown)
+                await client.feedback(
+                    answer, 1 - int(right) if source == "bot" else flipped(right, random, (0.02, 0.05))
+                )
+            assert desk.sources.is_quarantined("bot")
+            before = desk.version
+            event = await client.decide({"age": 30}, source="bot")
+            assert await client.feedback(event, 1) == "accepted"
+            assert desk.version == before
+            live = client.office.live(desk)
+            (bot,) = [each for each in live.sources if each.quarantined]
+            assert (bot.source, live.unusable) == ("bot", 1)
+            assert "do not fit" in str(bot.reason)
+            assert bot.evidence * LIMIT >= LIMIT
+            told = desk.digest()
+            again = Desk.opened(shop(), client.office.store)
+            assert again.digest() == told
+            assert again.sources.is_quarantined("bot")
+            shown_ = await client.post("shop", "sources", {"source": "bot", "quarantined": False})
+            assert not any(each["quarantined"] for each in shown_)
+            event = await client.decide({"age": 31}, source="bot")
+            assert await client.feedback(event, 1) == "accepted"
+            assert desk.version == before + 1
+            again = Desk.opened(shop(), client.office.store)
+            assert again.sources.suspects == []  # a new start does not put it back
+            assert not again.sources.is_quarantined("bot")
+            await client.post("shop", "sources", {"source": "a", "quarantined": True, "reason": "I know them"})
+            assert Desk.opened(shop(), client.office.store).sources.is_quarantined("a")
+
+    asyncio.run(play())
+
+
+def test_where_silence_is_a_bit_honest_sources_that_send_only_clicks_are_left_alone(tmp_path: Path) -> None:
+    async def play() -> Any:
+        told = shop(silence="negative", wait=0.2)
+        async with serving(settings(told), tmp_path / "journal.db") as client:
+            random, desk = generator(2), client.office.desks["shop"]
+            for _ in range(1500):
+                shown = record(random)
+                answer = await client.decide(shown, source=str(random.choice(list("abc"))))
+                if flipped(answer["label"] == wanted(shown), random, (0.1, 0.4)):
+                    await client.feedback(answer, 1)
+            while desk.settled < desk.seq:
+                await asyncio.sleep(0.05)
+            return desk.sources.shown()
+
+    found = asyncio.run(play())
+    assert sum(each["bits"] for each in found) == 1000  # judging begins with the 501st
+    assert max(each["evidence"] for each in found) < 0.5
