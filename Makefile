@@ -5,9 +5,10 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 LAB := $(VENV)/.lab
+SERVE := $(VENV)/.serve
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help run test lint wheel bench docs reproduce drill study clean
+.PHONY: help run test lint wheel bench docs reproduce drill crash fuzz bench-serve serve study clean
 
 help:  ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -20,6 +21,14 @@ $(LAB): pyproject.toml constraints.txt
 $(READY): $(LAB)
 	$(INSTALL) -e '.[dev]'
 	@touch $@
+
+$(SERVE): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(INSTALL) -e '.[serve]'
+	@touch $@
+
+serve: $(SERVE)  ## the decision service, asked by a made-up shop: open the address that it prints; Ctrl-C ends it
+	@$(BIN)/fliptron serve --demo $(if $(PORT),--port $(PORT))
 
 run: $(LAB)  ## compare every learner on handwritten digits with flipped bits; ends with the path of a report
 	$(BIN)/fliptron run --out out
@@ -52,6 +61,17 @@ reproduce: $(READY)  ## the paper and beyond (desk: under an hour; SCALE=paper: 
 
 drill: $(READY)  ## kill a reproduction again and again: does it end as one left alone? (three minutes)
 	$(BIN)/python benchmarks/drill.py
+
+crash: $(READY)  ## kill the service 200 times, cut the power 1,000 times, kill replicas: is anything lost? (40 minutes; KILLS=20)
+	$(BIN)/python benchmarks/crash.py $(or $(KILLS),200)
+	$(BIN)/python benchmarks/powercut.py
+	$(BIN)/python benchmarks/crash_postgres.py
+
+fuzz: $(READY)  ## ask the service more than 2,000 odd things, by its own description
+	FLIPTRON_CASES=420 $(BIN)/pytest tests/test_openapi.py
+
+bench-serve: $(READY)  ## what durability costs the service, beside the same application without storage (five minutes)
+	$(BIN)/python benchmarks/serve.py
 
 study: $(READY)  ## from plan to table: make study NAME=drift (some need FLIPTRON_DATA); without NAME, what there is
 	$(BIN)/python benchmarks/study.py $(NAME)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from fliptron.checks import check_learner as check_learner
     from fliptron.datasets.dataset import Dataset as Dataset
     from fliptron.datasets.registry import load as load
+    from fliptron.debiasing import debias as debias
     from fliptron.encoding.encoder import Encoder as Encoder
     from fliptron.encoding.schema import Schema as Schema
     from fliptron.evaluation import evaluate as evaluate
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from fliptron.learners.separable import KernelSeparable as KernelSeparable
     from fliptron.learners.separable import Separable as Separable
     from fliptron.learning import learn_log as learn_log
+    from fliptron.logs.export import export_log as export_log
     from fliptron.logs.log import Log as Log
     from fliptron.logs.tables import read_log as read_log
     from fliptron.logs.tables import write_log as write_log
@@ -68,6 +70,7 @@ _HOMES = {
     "checks": ("check_learner",),
     "datasets.dataset": ("Dataset",),
     "datasets.registry": ("load",),
+    "debiasing": ("debias",),
     "encoding.encoder": ("Encoder",),
     "encoding.schema": ("Schema",),
     "evaluation": ("evaluate",),
@@ -88,6 +91,7 @@ _HOMES = {
     "learners.second_order": ("SOBA",),
     "learners.separable": ("KernelSeparable", "Separable"),
     "learning": ("learn_log",),
+    "logs.export": ("export_log",),
     "logs.log": ("Log",),
     "logs.tables": ("read_log", "write_log"),
     "noise.estimate": ("Estimate",),
