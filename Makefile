@@ -48,7 +48,7 @@ wheel: $(READY)  ## the wheel, installed alone in an environment of its own, and
 	out/wheel/environment/bin/python -I tests/played.py
 
 test: lint docs wheel  ## lint, types, the site, the wheel, every test and doctest
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto --dist loadgroup
 
 docs: $(READY)  ## the documentation site, in docs/_build/html
 	$(BIN)/sphinx-build -W --keep-going -q docs docs/_build/html

@@ -79,6 +79,15 @@ FAMILIES = [name for name in LEARNERS if "-" not in name or name in _FORMS]
 """One learner for each state and step, without those that differ in a number only: for tests that compile much."""
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let one worker run all tests of a learner: two would compile the same code twice."""
+    for item in items:
+        for value in getattr(getattr(item, "callspec", None), "params", {}).values():
+            if isinstance(value, str) and value in LEARNERS:
+                own = value in _FORMS and value != "Fliptron-drift"
+                item.add_marker(pytest.mark.xdist_group(value if own else value.split("-", maxsplit=1)[0]))
+
+
 @pytest.fixture(params=LEARNERS, scope="session")
 def make(request: pytest.FixtureRequest) -> Any:
     """A maker of each learner in turn."""

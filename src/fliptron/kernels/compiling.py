@@ -43,6 +43,9 @@ STEP: Any = {"_nrt": False, "forceinline": True}
 references (an atomic count for each array touched cost a quarter of a round at 10×64); and it melts into
 the loop that calls it (passing a state of three arrays from call to call cost another sixth)."""
 
+_INNER: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+"""Options of what is called from compiled code alone: no door to Python is made for it."""
+
 _PLAIN = ("fliptron.learners.base", "fliptron.learners.files")  # not compiled
 _KEPT = 400  # files of compiled code; a fresh set of all learners makes some 150
 
@@ -71,7 +74,7 @@ def overload(function: Callable[..., Any], **options: Any) -> Callable[[Function
             return found
 
         typing.__annotations__ = bare.__annotations__ = {}
-        declare: Any = numba.extending.overload(function, jit_options=STEP | options)
+        declare: Any = numba.extending.overload(function, jit_options=STEP | _INNER | options)
         declare(bare)
         return typing
 

@@ -16,7 +16,7 @@ import numpy as np
 from fliptron.arrays import LONGEST, Array, Row
 from fliptron.kernels.compiling import LOOP, STEP, compiled, entry, overload
 from fliptron.kernels.randomness import uniform
-from fliptron.kernels.rows import fits, followed
+from fliptron.kernels.rows import alone, fits, followed
 from fliptron.kernels.vectors import argmax, lead, scores_of, square
 from fliptron.rounds import LEAST_PROBABILITY
 
@@ -191,7 +191,7 @@ def decide_one(state: Any, turn: Array, key: int, x: Row) -> Choice:
         raise NotNowError
     t = int(turn[DECIDED])
     turn[DECIDED] += 1.0
-    return choose(state, x, gamma_at(turn, t + 1), uniform(key, t))
+    return choose(state, alone(x), gamma_at(turn, t + 1), uniform(key, t))
 
 
 @compiled(**STEP)
@@ -199,7 +199,7 @@ def decide_among(state: Any, turn: Array, key: int, x: Row, eligible: Array) -> 
     """The next decision, among some labels. The caller holds the state."""
     t = int(turn[DECIDED])
     turn[DECIDED] += 1.0
-    return choose_among(state, x, gamma_at(turn, t + 1), uniform(key, t), eligible)
+    return choose_among(state, alone(x), gamma_at(turn, t + 1), uniform(key, t), eligible)
 
 
 BAD_DECISION, BAD_FEEDBACK, NOT_NOW = 1, 2, 3
@@ -220,7 +220,7 @@ def learn_one(state: Any, turn: Array, x: Row, decision: Any, feedback: float) -
         return BAD_DECISION
     if not (0.0 <= feedback < turn[FEEDBACK] and feedback == int(feedback)):
         return BAD_FEEDBACK
-    learn(state, x, int(label), int(greedy), probability, int(feedback))
+    learn(state, alone(x), int(label), int(greedy), probability, int(feedback))
     return 0
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fliptron.arrays import Array, Csr, Row, Scaled, ScaledRow, SparseRow
-from fliptron.kernels.compiling import STEP, compiled, overload
+from fliptron.kernels.compiling import STEP, compiled, intrinsic, overload
 
 
 class Followed(NamedTuple):
@@ -73,6 +73,11 @@ def followed(X: Any, i: int, k: int) -> Any:
     return row(X, i)
 
 
+def alone(x: Row) -> Row:
+    """An example as `followed` gives it, which none follows. One round then runs what was compiled for the loop."""
+    return x
+
+
 def kind(x: Row) -> Any:
     """Which of the forms a type of Numba's stands for."""
     return getattr(x, "instance_class", None)
@@ -131,13 +136,32 @@ def _(X: Any, i: Any, k: Any) -> Any:
     return {
         Scaled: lambda X, i, k: ScaledRow(followed(X.rows, i, k), X.scale[i]),
         Csr: lambda X, i, k: Followed(_sparse(X, i), _sparse(X, k)),
-    }.get(kind(X), lambda X, i, k: Followed(X[i], X[k]))
+    }.get(kind(X), lambda X, i, k: Followed(_plain(X[i]), _plain(X[k])))
 
 
 @compiled(**STEP)
 def _sparse(X: Any, i: int) -> SparseRow:
     start, stop = X.indptr[i], X.indptr[i + 1]
-    return SparseRow(X.indices[start:stop], X.data[start:stop])
+    return SparseRow(_plain(X.indices[start:stop]), _plain(X.data[start:stop]))
+
+
+@overload(alone)
+def _(x: Any) -> Any:
+    return {
+        ScaledRow: lambda x: ScaledRow(alone(x.row), x.scale),
+        SparseRow: lambda x: _followed_by_itself(SparseRow(_plain(x.indices), _plain(x.values))),
+    }.get(kind(x), lambda x: _followed_by_itself(_plain(x)))
+
+
+@compiled(**STEP)
+def _followed_by_itself(x: Any) -> Followed:
+    return Followed(x, x)
+
+
+@intrinsic()
+def _plain(typing: Any, array: Any) -> Any:
+    """The same array, whether or not it may be written to: code is then compiled once for both."""
+    return array.copy(readonly=False)(array), lambda context, builder, signature, arguments: arguments[0]
 
 
 def innermost(x: Any) -> Any:
