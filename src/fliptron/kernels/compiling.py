@@ -47,7 +47,7 @@ _INNER: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 """Options of what is called from compiled code alone: no door to Python is made for it."""
 
 _PLAIN = ("fliptron.learners.base", "fliptron.learners.files")  # not compiled
-_KEPT = 400  # files of compiled code; a fresh set of all learners makes some 150
+_KEPT = 3000  # files of compiled code, of some 80 kB; all learners for all kinds of rows make about a thousand
 
 
 def compiled(**options: Any) -> Callable[[Function], Function]:
