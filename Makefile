@@ -47,7 +47,8 @@ wheel: $(READY)  ## the wheel, installed alone in an environment of its own, and
 	out/wheel/environment/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt out/wheel/*.whl
 	out/wheel/environment/bin/python -I tests/played.py
 
-test: lint docs wheel  ## lint, types, the site, the wheel, every test and doctest
+test: $(READY)  ## lint, types, the site, the wheel, every test and doctest
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync lint docs wheel
 	$(BIN)/pytest -n auto --dist loadgroup
 
 docs: $(READY)  ## the documentation site, in docs/_build/html

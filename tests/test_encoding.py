@@ -77,6 +77,16 @@ class TestSchema:
         assert schema.kinds["age"] == "category"
         assert Schema.plain(schema.to_plain()) == schema
 
+    def test_many_words_have_places_enough(self) -> None:
+        random = np.random.default_rng(0)
+        rows = [{"word": f"w{random.integers(800)}"} for _ in range(1000)]
+        schema = Schema.infer(rows)
+        assert Schema.plain(schema.to_plain()) == schema
+        encoder = Encoder(schema)
+        places = [int(encoder.encode({"word": f"w{k}"}).indices[-1]) for k in range(800)]
+        assert len(set(places)) > 0.9 * 800
+        assert Encoder(Schema.infer(rows[:40])).n_features < encoder.n_features / 8
+
     @pytest.mark.parametrize(
         ("records", "given", "words"),
         [

@@ -13,7 +13,7 @@ from fliptron.arrays import Array, SparseRow
 from fliptron.encoding.curves import bend, draw, room_for
 from fliptron.encoding.records import Table, is_missing, is_no_number, moment, word_of
 from fliptron.encoding.scaling import COUNT, SQUARES, merged, standardise, to_unit, to_unit_sparse
-from fliptron.encoding.schema import BUCKETS, SPARE, Column, Schema
+from fliptron.encoding.schema import SPARE, Column, Schema
 from fliptron.refusals import InputError, whole
 
 _MOST_CURVES = 10_000
@@ -33,7 +33,8 @@ class Encoder:
     - A *time* is five numbers: itself, and sine and cosine of where it lies in the day and in the week. A *clock*,
       which never goes back, has only the last four: nothing that was learnt of a moment would come again.
     - A *category* has a place for every value seen among the first rows, and a few more that other values share.
-    - Each of *many* values is hashed (BLAKE2) to one of 256 places, with a sign.
+    - Each of *many* values is hashed (BLAKE2) to one of 256 places or more, eight for each word among the first rows,
+      with a sign.
     - A missing value has a place of its own if there were gaps among the first rows. All others share one.
     - A constant 1 comes first, `Curves` of the numbers come last, and x is scaled to length 1.
 
@@ -241,7 +242,7 @@ class Encoder:
             told = int.from_bytes(hashlib.blake2b(spelt, digest_size=8, person=b"fliptron").digest(), "big")
             first = self._first[column.name]
             if column.kind == "many":
-                found = first + (told >> 1) % BUCKETS, 1.0 if told & 1 else -1.0
+                found = first + (told >> 1) % column.buckets, 1.0 if told & 1 else -1.0
             else:
                 found = first + len(column.values) + told % SPARE, 1.0
             if len(known) < _REMEMBERED:

@@ -14,7 +14,7 @@ import numpy as np
 
 from fliptron.arrays import Array
 from fliptron.encoding.records import Table, is_missing, is_no_number, moment, word_of
-from fliptron.refusals import InputError, one_of
+from fliptron.refusals import InputError, one_of, whole
 
 Kind = Literal["number", "boolean", "time", "clock", "category", "many", "unused"]
 """What a column holds. A *clock* is a time that never goes back, so that only the hour and the weekday can come again.
@@ -26,10 +26,11 @@ FIRST = 1000
 """Rows from which a schema is inferred."""
 SPARE = 8
 """Places for values of a category that were not among the first rows."""
-BUCKETS = 256
-"""Places of a column of many values."""
+BUCKETS, PER_WORD = 256, 8
+"""Places of a column of many values: a power of two, at least 256, and eight for each different word among the first
+rows, so that seven words in eight share theirs with no other of them."""
 _PARTS = {"number": 1, "boolean": 1, "clock": 4, "time": 5}  # where it lies in day and week; of a time, also itself
-_MOST = 10_000
+_MOST, _MOST_BUCKETS = 10_000, 2**16
 _WORDS = str | int | float | np.number | np.bool_ | uuid.UUID | datetime.time
 _IDENTITY = 100  # values, all different words or ever larger numbers: they name the row, and say nothing of it
 
@@ -44,6 +45,8 @@ class Column:
     """The values of a category, each with a place of its own."""
     gaps: bool = False
     """Whether some of the first rows had no value here; then a missing value has a place of its own."""
+    buckets: int = BUCKETS
+    """The places to which many values are hashed."""
 
     @property
     def numbers(self) -> int:
@@ -53,11 +56,12 @@ class Column:
     @property
     def places(self) -> int:
         """How many places it takes in x, besides that of a missing value."""
-        return {"category": len(self.values) + SPARE, "many": BUCKETS}.get(self.kind, self.numbers)
+        return {"category": len(self.values) + SPARE, "many": self.buckets}.get(self.kind, self.numbers)
 
     def __str__(self) -> str:
-        seen = "" if self.kind != "category" else f" of {len(self.values)}: {_some(self.values)}"
-        return f"{self.name}: {self.kind}{seen}{', sometimes missing' if self.gaps and self.kind != 'unused' else ''}"
+        more = {"category": f" of {len(self.values)}: {_some(self.values)}", "many": f", in {self.buckets} places"}
+        gaps = ", sometimes missing" if self.gaps and self.kind != "unused" else ""
+        return f"{self.name}: {self.kind}{more.get(self.kind, '')}{gaps}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +104,16 @@ class Schema:
         """The schema of which `to_plain` made plain values."""
         try:
             columns = tuple(
-                Column(str(each["name"]), _known(each["kind"]), tuple(each["values"]), bool(each["gaps"]))
+                Column(
+                    str(each["name"]),
+                    _known(each["kind"]),
+                    tuple(each["values"]),
+                    bool(each["gaps"]),
+                    whole("the places of many values", each.get("buckets", BUCKETS), 1, _MOST_BUCKETS),
+                )
                 for each in stored
             )
-        except (TypeError, KeyError):
+        except (TypeError, KeyError, AttributeError):
             raise InputError("the schema is not a list of columns with name, kind, values and gaps") from None
         if not columns or len({column.name for column in columns}) < len(columns) or len(columns) > _MOST:
             raise InputError(f"the schema has {len(columns)} columns; 1 to {_MOST}, each once, are expected")
@@ -113,6 +123,7 @@ class Schema:
         """Plain values, fit for JSON."""
         return [
             {"name": each.name, "kind": each.kind, "values": list(each.values), "gaps": each.gaps}
+            | ({"buckets": each.buckets} if each.kind == "many" else {})
             for each in self.columns
         ]
 
@@ -135,12 +146,15 @@ def _column(name: str, values: Array, given: str | None) -> Column:
     if there is not None:
         gaps = len(there) < values.size
     kind = given or _kind(name, values, there)
-    if kind != "category":
+    if kind not in ("category", "many"):
         return Column(name, _known(kind, f"the kind of column {name!r}"), gaps=gaps)
     try:
         seen = {word_of(value) for value in (values.tolist() if there is None else there) if not is_missing(value)}
     except TypeError:
         raise InputError(f"column {name!r} holds lists or the like; words are expected in a category") from None
+    if kind == "many":
+        wanted = 2 ** math.ceil(math.log2(max(PER_WORD * len(seen), BUCKETS)))
+        return Column(name, "many", gaps=gaps, buckets=min(wanted, _MOST_BUCKETS))
     return Column(name, "category", tuple(sorted(seen)[:_MOST]), gaps)
 
 
