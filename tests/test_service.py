@@ -100,6 +100,29 @@ def test_a_new_start_is_the_same_model_from_snapshot_or_from_nothing(tmp_path: P
     journal.close()
 
 
+def test_a_start_replays_no_more_than_a_snapshot_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long the journal: a crash right before a snapshot is due leaves the most."""
+    monkeypatch.setattr("fliptron.service.desk._OFTEN", 100)
+
+    async def play() -> str:
+        async with serving(settings(shop()), tmp_path / "journal.db") as client:
+            desk = client.office.desks["shop"]
+            while desk.seq < 300 or not 95 <= desk._since < 100:
+                await traffic(client, generator(desk.seq), 1)
+            desk._since = 0  # no last snapshot
+            return desk.digest()
+
+    told = asyncio.run(play())
+    journal, replayed = Journal(tmp_path / "journal.db"), []
+    assert len(journal.rows(1, 0, 10_000)) >= 300
+    learn = Desk.learn
+    monkeypatch.setattr(Desk, "learn", lambda desk, lesson: (replayed.append(lesson), learn(desk, lesson)))
+    desk = Desk.opened(shop(), journal)
+    assert desk.digest() == told
+    assert 0 < len(replayed) < desk._since <= 100
+    journal.close()
+
+
 class SickFile(apsw.VFSFile):
     """A file on a disk that fails when it is told to."""
 
