@@ -302,6 +302,34 @@ def test_what_is_odd_gets_one_sentence_in_one_shape(tmp_path: Path) -> None:
     run(play())
 
 
+@pytest.mark.parametrize("name", ["a\n", "\n", "a\nb", "a\r", "a\x00", "a\x7f", "", "k" * 201, 5, None])
+def test_names_have_no_control_characters_nor_a_new_line_at_their_end(tmp_path: Path, name: Any) -> None:
+    async def play() -> None:
+        async with serving(settings(shop()), tmp_path / "journal.db") as client:
+            if name is not None:  # which is as if it were left out
+                for more in ({"key": name}, {"source": name}):
+                    await client.post("shop", "decide", {"features": {}} | more, 422)
+                    await client.post("shop", "decisions", {"decisions": [{"features": {}} | more]}, 422)
+                await client.post("shop", "feedback", {"event_id": "1", "bit": 1, "source": name}, 422)
+            for more in ({"source": name}, {"source": "a", "reason": name}):
+                await client.post("shop", "sources", {"quarantined": True} | more, 422)
+            assert client.office.desks["shop"].learner.rounds == 0
+
+    run(play())
+    with pytest.raises(InputError, match="a token is called"):
+        new_token(name, ["decide"])
+    told = tmp_path / "told.toml"
+    quoted = json.dumps(name) if name is not None else "[]"
+    if name != "a\x7f":  # which TOML itself refuses
+        token = f"[[tokens]]\nname = {quoted}\nsha256 = '{'0' * 64}'\nscopes = ['decide']"
+        told.write_text(f"[models.m]\nfile = 'x.npz'\n{token}")
+        with pytest.raises(InputError, match="a token is called"):
+            read_settings(told)
+    if isinstance(name, str):
+        with pytest.raises(InputError, match="a model is called"):
+            shop(name)
+
+
 def test_a_body_is_cut_off_as_it_comes(tmp_path: Path) -> None:
     async def play() -> None:
         async with serving(settings(shop()), tmp_path / "journal.db") as client:
@@ -430,6 +458,10 @@ def test_settings_are_read_and_refused(tmp_path: Path) -> None:
         ("[models.m]\nfile = 'x.npz'\nsilence = 'negative'", "has no wait"),
         ("[models.m]\nfile = 'x.npz'\nsilence = 'loud'", "'ignore' or 'negative'"),
         ("[models.m]\nfile = 'x.npz'\n[[tokens]]\nname = 'a'", "sha256"),
+        (
+            f"[models.m]\nfile = 'x.npz'\n[[tokens]]\nname = 'a'\nsha256 = '{'0' * 64}'\nscopes = []\nmodels = ['n']",
+            "is for the model 'n'",
+        ),
         ("port = 3", "at least one"),
         ("port =", "is not TOML"),
     ):
