@@ -28,8 +28,8 @@ class Original(Desk):
 
     def _replay(self, store: Store) -> None:
         self.compile()
-        for name, flag in store.flagged(self.number).items():
-            self.sources.flag(name, flag)
+        for flag in store.flagged(self.number).values():
+            self.sources.flag(flag)
 
     def made(self, row: Row) -> None:
         """Take in a decision that some process has made with a copy."""
@@ -69,8 +69,8 @@ class Copy(Original):
         self._restore(about, kept)
         self.ledger._last = last
         self.ledger.totals["duplicate"] = seen
-        for name, flag in flags.items():
-            self.sources.flag(name, flag)
+        for flag in flags.values():
+            self.sources.flag(flag)
 
     def taken(self, entry: Decided, outcome: Taken) -> Answer:
         """A decision is durable: answer. It is counted when the owner has taken it in."""

@@ -266,6 +266,7 @@ class Desk:
         if applied.kind != AUDIT and self.settings.silence == "negative":
             self.settled = max(self.settled, applied.seq)
         if applied.bit is None:
+            self.ledger.set_aside()
             return
         x = unpack(row.x, self._sparse, self.learner)
         decision = Decision(row.label, row.greedy, row.probability)
@@ -389,13 +390,13 @@ class Desk:
         self.learner.turn[loop.DECIDED] = self._decided
         if self.encoder is not None:
             self._moments = self.encoder.moments.copy()
+        flags = deque(store.flags(self.number))
         for lesson in store.lessons(self.number, self.position):
+            while flags and (self.sources.is_known(flags[0]) or flags[0].position < lesson.applied.position):
+                self.sources.flag(flags.popleft())
             self.learn(lesson)
-        flags = store.flagged(self.number)
-        for name, flag in flags.items():
-            self.sources.flag(name, flag)
-        # Whom the journal speaks of was dealt with, perhaps let out by hand.
-        self.sources.suspects = [name for name in self.sources.suspects if name not in flags]
+        for flag in flags:
+            self.sources.flag(flag)
 
     def digest(self) -> str:
         """A checksum of all that is durable, equal for equal models: the drills compare it."""

@@ -50,6 +50,7 @@ class Sources:
         self._evidence: dict[str, list[float]] = {}  # the alternatives', then the number of bits
         self._flags: dict[str, Flag] = {}
         self._step: Any = None
+        self._taken_in = 0  # the number of the last flag
         self.suspects: list[str] = []
         """Sources whose evidence has just passed the limit; whoever asks empties the list."""
 
@@ -62,11 +63,17 @@ class Sources:
         """The last word on a source, if there was one."""
         return self._flags.get(source)
 
-    def flag(self, source: str, flag: Flag) -> None:
-        """The journal says that a source goes into quarantine, or out of it; then it starts with a clean record."""
-        self._flags[source] = flag
-        if not flag.quarantined:
-            self._evidence.pop(source, None)
+    def flag(self, flag: Flag) -> None:
+        """A source goes into quarantine, or out of it; then it starts with a clean record."""
+        self._flags[flag.source] = flag
+        if not flag.quarantined and not 0 < flag.number <= self._taken_in:  # once, also after a new start
+            self._evidence.pop(flag.source, None)
+        self._taken_in = max(self._taken_in, flag.number)
+        self.suspects = [name for name in self.suspects if name != flag.source]
+
+    def is_known(self, flag: Flag) -> bool:
+        """Whether the evidence is of after a flag."""
+        return flag.number <= self._taken_in
 
     def observe(self, source: str, learner: Learner, x: Any, label: int, bit: int) -> None:
         """Hold a bit against what the learner expects, before it learns it."""
@@ -120,13 +127,14 @@ class Sources:
             "reason": flag.reason if flag is not None and caught else None,
         }
 
-    def plain(self) -> dict[str, list[float]]:
+    def plain(self) -> dict[str, Any]:
         """Plain values, fit for JSON; who is in quarantine is in the journal."""
-        return dict(self._evidence)
+        return {"evidence": dict(self._evidence), "taken_in": self._taken_in}
 
-    def restore(self, plain: dict[str, list[float]]) -> None:
+    def restore(self, plain: dict[str, Any]) -> None:
         """Take in what `plain` gave."""
-        self._evidence = {name: list(each) for name, each in plain.items()}
+        self._evidence = {name: list(each) for name, each in plain["evidence"].items()}
+        self._taken_in = plain["taken_in"]
 
 
 def _least(sums: list[float]) -> float:
