@@ -11,6 +11,7 @@ from typing import Any
 import apsw
 import numpy as np
 import pytest
+from numba.core.dispatcher import Dispatcher
 
 from fliptron import Banditron, Fliptron, InputError, Policy
 from fliptron.service.desk import Desk
@@ -121,6 +122,30 @@ def test_a_start_replays_no_more_than_a_snapshot_leaves(tmp_path: Path, monkeypa
     assert desk.digest() == told
     assert 0 < len(replayed) < desk._since <= 100
     journal.close()
+
+
+@pytest.mark.parametrize("kind", [Fliptron, Banditron])
+@pytest.mark.parametrize("more", [{}, {"schema": {"age": "number", "city": "many"}}, {"apprentice": True}])
+def test_nothing_is_compiled_while_somebody_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Any, more: Any
+) -> None:
+    """Compiling takes seconds, the first time on a machine."""
+    told = shop(learner=kind.__name__, gamma=0.1, **more)
+    baseline = {"baseline": "hats"} if "apprentice" in more else {}
+
+    async def play() -> None:
+        async with serving(settings(told), tmp_path / "journal.db") as client:
+            compiled: list[Any] = []
+            monkeypatch.setattr(Dispatcher, "compile", lambda self, signature: compiled.append(self))
+            monkeypatch.setattr("fliptron.service.sources._FIRST", 5)
+            await traffic(client, generator(2), 60, **baseline)
+            for call in ("estimate", "model.npz", "sources", "history"):
+                assert (await client.ask("GET", f"/v1/models/shop/{call}"))[0] == 200
+            if kind is Fliptron:
+                assert any(each["bits"] for each in client.office.desks["shop"].sources.shown())
+            assert compiled == []
+
+    run(play())
 
 
 class SickFile(apsw.VFSFile):

@@ -22,12 +22,8 @@ _decode = msgspec.json.Decoder().decode
 class Original(Desk):
     """The model as its owner has it. Every state that is published is whole, so that nothing is to be replayed."""
 
-    def compile(self) -> None:
-        """Compile now what would otherwise be compiled in the midst of a transaction."""
-        self.learner.warm_up(sparse=self._sparse)
-
     def _replay(self, store: Store) -> None:
-        self.compile()
+        self.rehearse()
         for flag in store.flagged(self.number).values():
             self.sources.flag(flag)
 

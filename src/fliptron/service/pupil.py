@@ -120,7 +120,7 @@ class Pupil(threading.Thread):
             if kind == DUE:
                 quarantined = row.source is not None and desk.sources.is_quarantined(row.source)
                 facts: list[Any] = [None] * 3 if heard is None else [heard.bit, heard.usable, heard.late]
-                step.bit = settled(*facts, quarantined=quarantined)
+                step.bit = settled(*[*facts, quarantined])
                 source, when = (None, None) if heard is None or heard.late else (source, when)
             before = each.learnt if each.learnt is not None else learnt.get(row.seq)
             desk.learn(Lesson(step, row, before if kind == AUDIT else None, source, when))

@@ -75,12 +75,17 @@ class Sources:
         """Whether the evidence is of after a flag."""
         return flag.number <= self._taken_in
 
+    def warm_up(self, learner: Learner, x: Any) -> None:
+        """Compile now what the first bit to be judged would compile."""
+        if isinstance(learner, Fliptron):
+            self._step = entry(expected, learner.state, x, 0)
+
     def observe(self, source: str, learner: Learner, x: Any, label: int, bit: int) -> None:
         """Hold a bit against what the learner expects, before it learns it."""
         if not isinstance(learner, Fliptron) or learner.state.counts[LEARNT] < _FIRST:
             return
         if self._step is None:
-            self._step = entry(expected, learner.state, x, label)
+            self.warm_up(learner, x)
         q, rho0, beta = self._step(learner.state, x, label)
         self.weigh(source, q, rho0, beta, bit)
 
