@@ -8,7 +8,7 @@ LAB := $(VENV)/.lab
 SERVE := $(VENV)/.serve
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help run test lint wheel bench docs reproduce drill crash fuzz bench-serve serve study clean
+.PHONY: help run test lint wheel bench docs reproduce drill crash soak fuzz bench-serve serve study clean
 
 help:  ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -67,6 +67,9 @@ crash: $(READY)  ## kill the service 200 times, cut the power 1,000 times, kill 
 	$(BIN)/python benchmarks/crash.py $(or $(KILLS),200)
 	$(BIN)/python benchmarks/powercut.py
 	$(BIN)/python benchmarks/crash_postgres.py
+
+soak: $(READY)  ## ask one server all kinds of things for half an hour: errors, memory, journal (MINUTES=5)
+	$(BIN)/python benchmarks/soak.py $(or $(MINUTES),30)
 
 fuzz: $(READY)  ## ask the service more than 2,000 odd things, by its own description
 	FLIPTRON_CASES=420 $(BIN)/pytest tests/test_openapi.py

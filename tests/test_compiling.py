@@ -119,6 +119,33 @@ def test_the_name_holds_what_it_is_made_from() -> None:
         assert changed == concerned, module
 
 
+def test_a_text_is_parsed_once_for_all_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text, other = b"import json\nfrom fliptron.rounds import Rates, Trace\nx = 1\n", b"x = 2\n"
+    first = source.Notes()
+    first.keep_in(tmp_path / "sources")
+    told = first.of(text)
+    assert told[0] == [["json"], ["fliptron.rounds", "Rates", "Trace"]]
+    first.keep()
+    first.keep()
+    assert [path.name for path in tmp_path.iterdir()] == ["sources"]
+    later = source.Notes()
+    later.keep_in(tmp_path / "sources")
+    with monkeypatch.context() as patch:
+        patch.setattr(source.ast, "parse", None)
+        assert later.of(text) == told
+        with pytest.raises(TypeError):
+            later.of(other)
+        patch.setattr(source.sys, "version", "another")
+        with pytest.raises(TypeError):
+            later.of(text)
+    content = bytearray((tmp_path / "sources").read_bytes())
+    content[content.index(told[1].encode())] ^= 1  # another digit: it would be another meaning
+    (tmp_path / "sources").write_bytes(content)
+    damaged = source.Notes()
+    damaged.keep_in(tmp_path / "sources")
+    assert damaged.of(text) == told
+
+
 def test_a_users_state_is_not_kept() -> None:
     from typing import NamedTuple
 

@@ -64,6 +64,20 @@ class TestLoading:
         """
         assert python(code).stderr.strip() == "[]"
 
+    def test_a_server_loads_no_client_and_no_laboratory(self) -> None:
+        heavy = (
+            "fliptron.service.client",
+            "scipy.special",
+            "scipy.sparse",
+            "matplotlib",
+            "pandas",
+            "duckdb",
+            "sklearn",
+            "psycopg",
+        )
+        told = python(f"import sys, fliptron.cli.serve; print([name for name in {heavy!r} if name in sys.modules])")
+        assert told.stdout.strip() == "[]"
+
     def test_every_name_is_there_and_every_command(self) -> None:
         for name in fliptron.__all__:
             assert getattr(fliptron, name).__name__ == name

@@ -93,12 +93,10 @@ class TestIds:
         found = []
         for text in versions:
             (tmp_path / "thing.py").write_text(text)
-            for function in (source._tree, source._imports, source._meaning):
-                function.cache_clear()
+            source._text.cache_clear()
             monkeypatch.setattr(source, "_path", lambda module: tmp_path / "thing.py")
             found.append(source._meaning("fliptron.thing"))
-        for function in (source._tree, source._imports, source._meaning):
-            function.cache_clear()
+        source._text.cache_clear()
         assert found[0] == found[1] != found[2]
 
     def test_data_counts_by_its_content(self, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import apsw
 import numpy as np
 import pytest
+from numba.core.dispatcher import Dispatcher
 
 from fliptron import Banditron, Fliptron, InputError, Policy
 from fliptron.service.desk import Desk
@@ -98,6 +99,53 @@ def test_a_new_start_is_the_same_model_from_snapshot_or_from_nothing(tmp_path: P
     assert first.seq == 0
     assert desk.digest() == told
     journal.close()
+
+
+def test_a_start_replays_no_more_than_a_snapshot_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long the journal: a crash right before a snapshot is due leaves the most."""
+    monkeypatch.setattr("fliptron.service.desk._OFTEN", 100)
+
+    async def play() -> str:
+        async with serving(settings(shop()), tmp_path / "journal.db") as client:
+            desk = client.office.desks["shop"]
+            while desk.seq < 300 or not 95 <= desk._since < 100:
+                await traffic(client, generator(desk.seq), 1)
+            desk._since = 0  # no last snapshot
+            return desk.digest()
+
+    told = asyncio.run(play())
+    journal, replayed = Journal(tmp_path / "journal.db"), []
+    assert len(journal.rows(1, 0, 10_000)) >= 300
+    learn = Desk.learn
+    monkeypatch.setattr(Desk, "learn", lambda desk, lesson: (replayed.append(lesson), learn(desk, lesson)))
+    desk = Desk.opened(shop(), journal)
+    assert desk.digest() == told
+    assert 0 < len(replayed) < desk._since <= 100
+    journal.close()
+
+
+@pytest.mark.parametrize("kind", [Fliptron, Banditron])
+@pytest.mark.parametrize("more", [{}, {"schema": {"age": "number", "city": "many"}}, {"apprentice": True}])
+def test_nothing_is_compiled_while_somebody_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Any, more: Any
+) -> None:
+    """Compiling takes seconds, the first time on a machine."""
+    told = shop(learner=kind.__name__, gamma=0.1, **more)
+    baseline = {"baseline": "hats"} if "apprentice" in more else {}
+
+    async def play() -> None:
+        async with serving(settings(told), tmp_path / "journal.db") as client:
+            compiled: list[Any] = []
+            monkeypatch.setattr(Dispatcher, "compile", lambda self, signature: compiled.append(self))
+            monkeypatch.setattr("fliptron.service.sources._FIRST", 5)
+            await traffic(client, generator(2), 60, **baseline)
+            for call in ("estimate", "model.npz", "sources", "history"):
+                assert (await client.ask("GET", f"/v1/models/shop/{call}"))[0] == 200
+            if kind is Fliptron:
+                assert any(each["bits"] for each in client.office.desks["shop"].sources.shown())
+            assert compiled == []
+
+    run(play())
 
 
 class SickFile(apsw.VFSFile):
@@ -279,6 +327,34 @@ def test_what_is_odd_gets_one_sentence_in_one_shape(tmp_path: Path) -> None:
     run(play())
 
 
+@pytest.mark.parametrize("name", ["a\n", "\n", "a\nb", "a\r", "a\x00", "a\x7f", "", "k" * 201, 5, None])
+def test_names_have_no_control_characters_nor_a_new_line_at_their_end(tmp_path: Path, name: Any) -> None:
+    async def play() -> None:
+        async with serving(settings(shop()), tmp_path / "journal.db") as client:
+            if name is not None:  # which is as if it were left out
+                for more in ({"key": name}, {"source": name}):
+                    await client.post("shop", "decide", {"features": {}} | more, 422)
+                    await client.post("shop", "decisions", {"decisions": [{"features": {}} | more]}, 422)
+                await client.post("shop", "feedback", {"event_id": "1", "bit": 1, "source": name}, 422)
+            for more in ({"source": name}, {"source": "a", "reason": name}):
+                await client.post("shop", "sources", {"quarantined": True} | more, 422)
+            assert client.office.desks["shop"].learner.rounds == 0
+
+    run(play())
+    with pytest.raises(InputError, match="a token is called"):
+        new_token(name, ["decide"])
+    told = tmp_path / "told.toml"
+    quoted = json.dumps(name) if name is not None else "[]"
+    if name != "a\x7f":  # which TOML itself refuses
+        token = f"[[tokens]]\nname = {quoted}\nsha256 = '{'0' * 64}'\nscopes = ['decide']"
+        told.write_text(f"[models.m]\nfile = 'x.npz'\n{token}")
+        with pytest.raises(InputError, match="a token is called"):
+            read_settings(told)
+    if isinstance(name, str):
+        with pytest.raises(InputError, match="a model is called"):
+            shop(name)
+
+
 def test_a_body_is_cut_off_as_it_comes(tmp_path: Path) -> None:
     async def play() -> None:
         async with serving(settings(shop()), tmp_path / "journal.db") as client:
@@ -407,6 +483,10 @@ def test_settings_are_read_and_refused(tmp_path: Path) -> None:
         ("[models.m]\nfile = 'x.npz'\nsilence = 'negative'", "has no wait"),
         ("[models.m]\nfile = 'x.npz'\nsilence = 'loud'", "'ignore' or 'negative'"),
         ("[models.m]\nfile = 'x.npz'\n[[tokens]]\nname = 'a'", "sha256"),
+        (
+            f"[models.m]\nfile = 'x.npz'\n[[tokens]]\nname = 'a'\nsha256 = '{'0' * 64}'\nscopes = []\nmodels = ['n']",
+            "is for the model 'n'",
+        ),
         ("port = 3", "at least one"),
         ("port =", "is not TOML"),
     ):

@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fliptron.service.copies import Original
 from fliptron.service.desk import Desk
+from fliptron.service.snapshots import loaded
 from fliptron.service.sources import LIMIT, Sources
-from serving import flipped, generator, record, serving, settings, shop, wanted
+from fliptron.service.sqlite import Journal
+from serving import Client, flipped, generator, record, serving, settings, shop, wanted
 
 SPOILT = 0.2  # of all bits are inverted: what the learner takes for the channel
 
@@ -103,6 +106,109 @@ def test_a_quarantine_keeps_bits_from_being_learnt_until_it_ends(tmp_path: Path)
             assert Desk.opened(shop(), client.office.store).sources.is_quarantined("a")
 
     asyncio.run(play())
+
+
+def test_a_new_start_knows_what_was_learnt_since_a_source_was_let_out(tmp_path: Path) -> None:
+    """Evidence begins anew when a source is let out, in a replay at the same place among the lessons."""
+
+    async def play() -> None:
+        async with serving(settings(shop()), tmp_path / "journal.db") as client:
+            desk, random = client.office.desks["shop"], generator(4)
+
+            async def some(count: int) -> None:
+                for at in range(count):
+                    shown = record(random)
+                    answer = await client.decide(shown, source="ab"[at % 2])
+                    await client.feedback(answer, flipped(answer["label"] == wanted(shown), random))
+
+            await some(600)
+            for quarantined in (True, False, True, False):
+                await client.post("shop", "sources", {"source": "a", "quarantined": quarantined})
+                await some(30)
+            told = desk.digest()
+            assert 10 < desk.sources._evidence["a"][-1] < 40  # its bits since it was let out
+            assert Desk.opened(shop(), client.office.store).digest() == told
+            client.office._keep(desk)
+            await some(30)
+            assert Desk.opened(shop(), client.office.store).digest() == desk.digest() != told
+
+    asyncio.run(play())
+
+
+def test_a_quarantine_that_the_disk_refused_is_written_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def play() -> None:
+        async with serving(settings(shop()), tmp_path / "journal.db") as client:
+            office, desk = client.office, client.office.desks["shop"]
+            with monkeypatch.context() as patch:
+                patch.setattr(Journal, "write", lambda journal, entries: 1 / 0)
+                desk.sources.suspects.append("bot")
+                while not office.clerk.failures:
+                    await asyncio.sleep(0.02)
+                assert desk.sources.is_quarantined("bot")
+            while "bot" not in office.store.flagged(desk.number):
+                await asyncio.sleep(0.02)
+            await asyncio.sleep(0.15)
+            assert len(office.store.flags(desk.number)) == 1
+
+    asyncio.run(asyncio.wait_for(play(), 20))
+
+
+async def settled(client: Client, shown: Any, clicks: Any) -> Any:
+    """Decide for some sources, click for some, and wait until all deadlines have passed; the live numbers."""
+    office, desk = client.office, client.office.desks["shop"]
+    for source in shown:
+        answer = await client.decide({"age": 30}, source=source)
+        if source in clicks:
+            await client.feedback(answer, 1, **({"source": "web"} if source == "bot" else {}))
+    seq = max(row.seq for row in office.store.rows(desk.number, 0, 1000))
+    while not any(each.applied.seq == seq for each in office.store.lessons(desk.number, 0)):
+        await asyncio.sleep(0.02)
+    await asyncio.sleep(0.3 if office.store.shared else 0.0)  # until copies know
+    return office.live(office.desks["shop"])
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_neither_bits_nor_silence_of_a_quarantined_source_are_learnt(kind: Any, tmp_path: Path, request: Any) -> None:
+    model = shop(silence="negative", wait=0.2)
+    address = request.getfixturevalue("schema") if kind == "postgres" else None
+
+    def opened() -> Any:
+        from fliptron.service.postgres import Postgres  # where there is none, the other store is tested
+
+        return Postgres(address)
+
+    async def play() -> Any:
+        journal = None if address is None else opened()
+        async with serving(settings(model), tmp_path / "journal.db", journal) as client:
+            store, found = client.office.store, []
+            await client.post("shop", "sources", {"source": "bot", "quarantined": True})
+            live = await settled(client, ["good", "bot", "bot", "good", "bad"], ["bot", "bad"])
+            found.append((live.version, live.unusable))
+            await client.post("shop", "sources", {"source": "bot", "quarantined": False})
+            live = await settled(client, ["bot", "good"], [])
+            found.append((live.version, live.unusable))
+            assert [each.applied.bit for each in store.lessons(1, 0)] == [0, None, None, 0, 1, 0, 0]
+            if address is None:
+                desk = client.office.desks["shop"]
+                first = store.snapshots(1)[-1]
+                again = Desk.opened(model, store)
+                assert again.digest() == desk.digest()
+                assert again.ledger.totals["unusable"] == 2
+                store.write([first])  # the whole of learning
+                assert Desk.opened(model, store).digest() == desk.digest()
+            else:
+                newest, *_, first = store.snapshots(1)
+                replayed, _ = loaded(first.content)
+                desk = Original(model, 1, store.secret, replayed)
+                for lesson in store.lessons(1, 0):
+                    desk.learn(lesson)
+                live_, about = loaded(newest.content)
+                assert about["service"]["version"] == desk.version
+                for name, array in live_.learner._arrays().items():
+                    assert (desk.learner._arrays()[name] == array).all()
+            return found
+
+    assert asyncio.run(asyncio.wait_for(play(), 60)) == [(3, 2), (5, 2)]
 
 
 def test_where_silence_is_a_bit_honest_sources_that_send_only_clicks_are_left_alone(tmp_path: Path) -> None:

@@ -161,6 +161,20 @@ def test_settling_takes_the_bit_that_came_or_silence(reopen: Open) -> None:
     assert store.write([heard(b, learn=False)]) == [Kept("late")]  # its silence was learnt
 
 
+def test_silence_of_a_source_in_quarantine_is_not_learnt(reopen: Open) -> None:
+    store = reopen()
+    bot, good = seqs(store, 4, source="bot"), seqs(store, 2, source="good")
+    store.write([heard(bot[0], learn=False), heard(bot[1], learn=False, usable=False), heard(good[0], learn=False)])
+    store.write([Flag(1, "bot", False, 4.0, "odd"), Flag(1, "bot", True, 5.0, "odd"), Flag(2, "good", True, 5.0, "x")])
+    (done,) = store.write([Settle(1, [*bot[:3], *good])])
+    assert [each.bit for each in done] == [None, None, None, 1, 0]
+    store.write([Flag(1, "bot", False, 6.0, "by hand")])
+    store = reopen()
+    assert [each.bit for each in store.write([Settle(1, bot)])[0]] == [0]
+    assert [each.applied.bit for each in store.lessons(1, 0)] == [None, None, None, 1, 0, 0]
+    assert [row.seq for batch in store.export(1) for row, *_ in batch] == sorted([bot[3], *good])
+
+
 def test_an_audit_is_kept_beside_the_bit(reopen: Open) -> None:
     store = reopen()
     a, b = seqs(store, 2)
@@ -220,13 +234,15 @@ def test_the_first_and_the_last_two_states_are_kept(reopen: Open) -> None:
 
 def test_sources_and_tokens_are_kept(reopen: Open) -> None:
     store = reopen()
-    store.write([Flag(1, "bot", True, 5.0, "odd"), Flag(2, "bot", True, 5.0, "odd")])
-    store.write([Flag(1, "bot", False, 6.0, "by hand")])
+    first, second = store.write([Flag(1, "bot", True, 5.0, "odd"), Flag(2, "bot", True, 5.0, "odd")])
+    (third,) = store.write([Flag(1, "bot", False, 6.0, "by hand")])
+    assert 0 < first < second < third
     token = Token("web", b"d" * 32, ("decide", "feedback"), ("shop",))
     store.add_token(Token("web", b"e" * 32, ("admin",)))
     store.add_token(token)
     secret, store = store.secret, reopen()
-    assert store.flagged(1) == {"bot": Flag(1, "bot", False, 6.0, "by hand")}
+    assert store.flagged(1) == {"bot": Flag(1, "bot", False, 6.0, "by hand", third)}
+    assert [(flag.number, flag.quarantined) for flag in store.flags(1)] == [(first, True), (third, False)]
     assert store.flagged(2)["bot"].quarantined
     assert store.tokens() == [token]
     assert store.secret == secret

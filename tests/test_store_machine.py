@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from fliptron.service.sqlite import Journal
-from fliptron.service.store import AUDIT, BIT, Decided, Heard, Settle, Store
+from fliptron.service.store import AUDIT, BIT, Decided, Flag, Heard, Settle, Store
 from test_store import in_office
 
 MODELS = st.sampled_from([1, 2])
@@ -37,6 +37,7 @@ class Machine(RuleBasedStateMachine):
         self.keys: dict[tuple[int, str], int] = {}
         self.bits: dict[int, tuple[int, bool, bool]] = {}
         self.audits: dict[int, int] = {}
+        self.away: set[int] = set()  # models for which "bot" is in quarantine
         self.applied: list[tuple[int, int, int, int | None]] = []
 
     def some(self, at: int) -> int:
@@ -45,7 +46,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(asked=st.lists(st.tuples(MODELS, st.binary(min_size=1, max_size=5), st.sampled_from([None, "a", "b", "c"]))))
     def decide(self, asked: list[tuple[int, bytes, str | None]]) -> None:
-        entries = [Decided(model, 0, 1.0, 2.0, 0, 0, 1.0, x, key=key) for model, x, key in asked]
+        entries = [Decided(model, 0, 1.0, 2.0, 0, 0, 1.0, x, key=key, source=_source(x)) for model, x, key in asked]
         for entry, outcome in zip(entries, self.store.write(entries), strict=True):
             known = None if entry.key is None else self.keys.get((entry.model, entry.key))
             if known is not None:
@@ -65,7 +66,7 @@ class Machine(RuleBasedStateMachine):
     )
     def hear(self, told: list[tuple[int, int, int, bool, bool, bool, bool]]) -> None:
         entries = [
-            Heard(model, self.some(at), 1.5, bit, verified=verified, late=late, usable=usable, learn=learn)
+            Heard(model, self.some(at), 1.5, bit, "web", verified=verified, late=late, usable=usable, learn=learn)
             for model, at, bit, verified, late, usable, learn in told
         ]
         for entry, outcome in zip(entries, self.store.write(entries), strict=True):
@@ -95,9 +96,16 @@ class Machine(RuleBasedStateMachine):
             if any((s, k) == (seq, BIT) for _, s, k, _ in self.applied):
                 continue
             bit, late, usable = self.bits.get(seq, (0, False, True))
-            want.append((seq, 0 if late else bit if usable else None))
+            away = model in self.away and _source(self.rows[seq][1]) == "bot"
+            want.append((seq, None if away else 0 if late else bit if usable else None))
             self.applied.append((model, seq, BIT, want[-1][1]))
         assert [(each.seq, each.bit) for each in done] == want
+
+    @rule(model=MODELS, away=st.booleans())
+    def flag(self, model: int, away: bool) -> None:
+        self.store.write([Flag(model, "bot", away, 1.0, "drill")])
+        (self.away.add if away else self.away.discard)(model)
+        assert self.store.flagged(model)["bot"].quarantined == away
 
     @rule()
     def start_anew(self) -> None:
@@ -116,6 +124,10 @@ class Machine(RuleBasedStateMachine):
         if hasattr(self, "store"):
             self.store.close()
         self.folder.cleanup()
+
+
+def _source(x: bytes) -> str | None:
+    return ("bot", None)[x[0] % 2]
 
 
 HOW = settings(

@@ -12,7 +12,6 @@ from typing import Any
 import click
 
 from fliptron.cli.group import Whole, command
-from fliptron.cli.storefront import MODEL, RATES, Storefront
 from fliptron.refusals import InputError
 from fliptron.service.app import App
 from fliptron.service.serving import open_store, run
@@ -84,6 +83,8 @@ def _invite(app: App, address: str) -> None:
 
 
 def _demo(host: str, port: int) -> None:
+    from fliptron.cli.storefront import MODEL, RATES, Storefront  # noqa: PLC0415  # a server does without a client
+
     shops: list[Storefront] = []
 
     def stopping() -> None:

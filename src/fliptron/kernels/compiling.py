@@ -201,3 +201,5 @@ def _folder() -> Path | None:
 
 
 _FOLDER = _folder()
+if _FOLDER is not None:
+    source.keep_in(_FOLDER / "sources")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import chdtrc
 
 from fliptron.arrays import Array
 from fliptron.kernels.compiling import STEP, compiled
@@ -130,6 +129,8 @@ def differ(means: list[Mean], chance: float = 1e-3) -> bool:
     means = [mean for mean in means if mean.rounds >= LEAST]
     if len(means) < 2:
         return False
+    from scipy.special import chdtrc  # noqa: PLC0415  # slow to load
+
     value, variance = (np.array([getattr(mean, name) for mean in means]) for name in ("value", "variance"))
     centre = (value / variance).sum() / (1 / variance).sum()
     return bool(chdtrc(len(means) - 1, ((value - centre) ** 2 / variance).sum()) < chance)

@@ -95,10 +95,10 @@ class App:
         self._rest = Starlette(
             routes=self._routes(),
             lifespan=self._lifespan,
-            exception_handlers={
-                Refusal: self._refused, HTTPException: self._refused, InputError: self._refused,
-                StoreError: self._refused, Exception: self._refused,
-            },
+            exception_handlers=dict.fromkeys(
+                (Refusal, HTTPException, InputError, StoreError, msgspec.MsgspecError, RecursionError, Exception),
+                self._refused,  # what is not named before Exception is also raised again, for the server's log
+            ),
         )  # fmt: skip
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:

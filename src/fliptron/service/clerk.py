@@ -62,12 +62,6 @@ class Clerk:
         self.waiting += len(entries)
         self._queue.put((entries, done, failed, self._generation))
 
-    async def write(self, entry: Entry) -> Any:
-        """Write an entry, and wait until it is durable; its outcome."""
-        future: asyncio.Future[Any] = self._loop.create_future()
-        self.submit([entry], future.set_result, future.set_exception)
-        return (await asyncio.shield(future))[0]
-
     async def close(self) -> None:
         """Write what waits, and end."""
         self._queue.put(None)

@@ -22,14 +22,10 @@ _decode = msgspec.json.Decoder().decode
 class Original(Desk):
     """The model as its owner has it. Every state that is published is whole, so that nothing is to be replayed."""
 
-    def compile(self) -> None:
-        """Compile now what would otherwise be compiled in the midst of a transaction."""
-        self.learner.warm_up(sparse=self._sparse)
-
     def _replay(self, store: Store) -> None:
-        self.compile()
-        for name, flag in store.flagged(self.number).items():
-            self.sources.flag(name, flag)
+        self.rehearse()
+        for flag in store.flagged(self.number).values():
+            self.sources.flag(flag)
 
     def made(self, row: Row) -> None:
         """Take in a decision that some process has made with a copy."""
@@ -69,8 +65,8 @@ class Copy(Original):
         self._restore(about, kept)
         self.ledger._last = last
         self.ledger.totals["duplicate"] = seen
-        for name, flag in flags.items():
-            self.sources.flag(name, flag)
+        for flag in flags.values():
+            self.sources.flag(flag)
 
     def taken(self, entry: Decided, outcome: Taken) -> Answer:
         """A decision is durable: answer. It is counted when the owner has taken it in."""

@@ -266,6 +266,7 @@ class Desk:
         if applied.kind != AUDIT and self.settings.silence == "negative":
             self.settled = max(self.settled, applied.seq)
         if applied.bit is None:
+            self.ledger.set_aside()
             return
         x = unpack(row.x, self._sparse, self.learner)
         decision = Decision(row.label, row.greedy, row.probability)
@@ -357,7 +358,7 @@ class Desk:
         kept = store.snapshots(known.number)
         if not kept:
             desk = cls(settings, known.number, store.secret, settings.build())
-            desk.learner.warm_up(sparse=desk._sparse)
+            desk.rehearse()
             store.write([desk.snapshot()])
             return desk
         content, about = loaded(kept[0].content)
@@ -373,8 +374,21 @@ class Desk:
         self.ledger.restore(about["ledger"])
         self.sources.restore(about["sources"])
 
-    def _replay(self, store: Store) -> None:
+    def rehearse(self) -> None:
+        """Play rounds of every kind with a copy: what they need is compiled now, and not while somebody waits."""
+        copy = Desk(self.settings, self.number, b"", loaded(self.content())[0])
+        features: Any = [0.0] * self._d if self.encoder is None else {}
+        baseline = self.labels[0] if self.settings.apprentice else None
+        for kind, eligible in ((BIT, None), (BIT, self.labels[:1]), (AUDIT, None)):
+            entry = copy.ask(Ask(features, None if eligible is None else list(eligible), baseline=baseline), 0.0)
+            row = Row(**msgspec.structs.asdict(entry), seq=1)
+            copy.learn(Lesson(Applied(1, 1, kind, 1), row, 1 if kind == AUDIT else None))
+        copy.estimate()
+        self.sources.warm_up(self.learner, unpack(row.x, self._sparse, self.learner))
         self.learner.warm_up(sparse=self._sparse)
+
+    def _replay(self, store: Store) -> None:
+        self.rehearse()
         while rows := store.rows(self.number, self.seq, _BATCH):
             for row in rows:
                 if self.encoder is not None and row.record is not None:
@@ -389,13 +403,13 @@ class Desk:
         self.learner.turn[loop.DECIDED] = self._decided
         if self.encoder is not None:
             self._moments = self.encoder.moments.copy()
+        flags = deque(store.flags(self.number))
         for lesson in store.lessons(self.number, self.position):
+            while flags and (self.sources.is_known(flags[0]) or flags[0].position < lesson.applied.position):
+                self.sources.flag(flags.popleft())
             self.learn(lesson)
-        flags = store.flagged(self.number)
-        for name, flag in flags.items():
-            self.sources.flag(name, flag)
-        # Whom the journal speaks of was dealt with, perhaps let out by hand.
-        self.sources.suspects = [name for name in self.sources.suspects if name not in flags]
+        for flag in flags:
+            self.sources.flag(flag)
 
     def digest(self) -> str:
         """A checksum of all that is durable, equal for equal models: the drills compare it."""

@@ -57,7 +57,7 @@ class Ledger:
         totals[outcome.status] += 1
         if outcome.status == "duplicate" or entry.verified:
             return
-        totals["unusable"] += not entry.usable
+        totals["unusable"] += entry.learn and not entry.usable  # else it is counted at the deadline
         totals["ones"] += entry.bit
         if outcome.status == "late":
             totals["late_ones"] += entry.bit
@@ -73,6 +73,10 @@ class Ledger:
             self._bits = [0, 0, *self._bits[:2]]
         self._bits[0] += 1
         self._bits[1] += bit
+
+    def set_aside(self) -> None:
+        """A deadline has passed, and what came, or silence, is not learnt: its source is in quarantine."""
+        self.totals["unusable"] += 1
 
     def audited(self, right: int, heard: int | None) -> None:
         """An audit was learnt."""

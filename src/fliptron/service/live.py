@@ -99,7 +99,7 @@ class Live(msgspec.Struct):
     late: int
     duplicates: int
     unusable: int
-    """Bits from sources in quarantine."""
+    """Bits from sources in quarantine; where silence is a bit, their silence too."""
     audits: int
     decisions_per_second: float
     feedback_per_second: float

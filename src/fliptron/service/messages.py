@@ -8,8 +8,8 @@ import msgspec
 
 MOST_BATCH = 1000
 """Decisions or bits in one call."""
-Text = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern="^[^\\x00-\\x1f\\x7f]+$")]
-"""A name that somebody gives: no control characters."""
+Text = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern="^[^\\x00-\\x1f\\x7f]+(?!\\n)$")]
+"""A name that somebody gives: no control characters, nor a new line at its end, which `$` alone would let pass."""
 BODY, BATCH_BODY = 64 * 2**10, 8 * 2**20
 """Bytes of a body, at most."""
 

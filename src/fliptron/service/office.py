@@ -7,12 +7,13 @@ import base64
 import binascii
 import time
 from collections.abc import Iterable
+from functools import partial
 from math import inf
 from typing import Any
 
 import numpy as np
 
-from fliptron.service.clerk import Clerk
+from fliptron.service.clerk import Clerk, Done, Failed
 from fliptron.service.desk import Desk
 from fliptron.service.live import Live, live_of, point_of
 from fliptron.service.messages import MOST_BATCH, Answer, Ask, AskMany, Feedback, Received, Refusal
@@ -179,9 +180,20 @@ class Office:
     async def quarantine(self, desk: Desk, source: str, quarantined: bool, reason: str) -> None:
         """Put a source into quarantine, or let it out, and answer when it is durable."""
         self.clerk.room()
+        written: asyncio.Future[None] = self._loop.create_future()
         flag = Flag(desk.number, source, quarantined, self.now(), reason)
-        await self.clerk.write(flag)
-        desk.sources.flag(source, flag)
+        self._flag(desk, flag, lambda _: _succeed(written), lambda error: _fail(written, error))
+        await written
+
+    def _flag(self, desk: Desk, flag: Flag, done: Done, failed: Failed) -> None:
+        """Write it, and take it in between the lessons that the journal has before and after it."""
+
+        def written(outcomes: list[int]) -> None:
+            flag.number = outcomes[0]
+            desk.sources.flag(flag)
+            done(outcomes)
+
+        self.clerk.submit([flag], written, failed)
 
     def watch(self, desk: Desk) -> asyncio.Queue[Live | None]:
         """A queue that gets a `Live` every second, until `unwatch`; and None when the service stops."""
@@ -284,10 +296,14 @@ class Office:
         while desk.sources.suspects:
             source = desk.sources.suspects.pop()
             flag = Flag(desk.number, source, True, self.now(), "its bits do not fit the channel")
-            desk.sources.flag(source, flag)
-            self.clerk.submit([flag], _ignore, _ignore)
+            desk.sources.flag(flag)  # at once: its next bits are not learnt
+            self._flag(desk, flag, _ignore, partial(self._again, desk, source))
         if desk.is_due:
             self._keep(desk)
+
+    def _again(self, desk: Desk, source: str, _: Exception) -> None:
+        """A quarantine was not written: the next look at the clock tries again."""
+        desk.sources.suspects.append(source)
 
     def _keep(self, desk: Desk) -> None:
         self.clerk.submit([desk.snapshot()], _ignore, _ignore)
@@ -318,6 +334,11 @@ def _fail(future: asyncio.Future[Any], error: Exception) -> None:
     if not future.done():
         future.set_exception(error)
         future.exception()  # whoever waits gets it; if nobody does, that is no fault
+
+
+def _succeed(future: asyncio.Future[None]) -> None:
+    if not future.done():  # whoever waits may have gone
+        future.set_result(None)
 
 
 def _ignore(_: Any) -> None:

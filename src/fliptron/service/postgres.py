@@ -46,6 +46,7 @@ from fliptron.service.store import (
     Taken,
     Token,
     runs,
+    settled,
 )
 
 LEAST_VERSION = 14
@@ -318,12 +319,10 @@ class Postgres:
             found = {each[0]: each[1:] for each in cursor.execute(statements.HEARD, (entry.seqs,))}
             position, done = self._position(cursor, entry.model), []
             for seq in dict.fromkeys(entry.seqs):
-                there, bit, usable, late = found[seq]
-                if there:
-                    continue
-                position += 1
-                silent = bit is None or late
-                done.append(Applied(position, seq, BIT, 0 if silent else bit if usable else None))
+                there, *told = found[seq]
+                if not there:
+                    position += 1
+                    done.append(Applied(position, seq, BIT, settled(*told)))
             self._apply(cursor, entry.model, done)
             outcomes[at] = done
 
@@ -338,7 +337,8 @@ class Postgres:
     def _write_flag(self, cursor: Any, entries: Sequence[Any], places: list[int], outcomes: list[Outcome]) -> None:
         for at in places:
             e = entries[at]
-            cursor.execute(statements.FLAG, (e.model, e.source, e.quarantined, e.time, e.reason))
+            found = cursor.execute(statements.FLAG, (e.model, e.source, e.quarantined, e.time, e.reason))
+            (outcomes[at],) = found.fetchone()
 
     @contextmanager
     def _transaction(self, office: bool) -> Iterator[Any]:
@@ -471,13 +471,16 @@ class Postgres:
             if len(found) < _BATCH:
                 return
 
+    def flags(self, model: int) -> list[Flag]:
+        """Every time that a source went into quarantine, or out of it, in order."""
+        return [Flag(model, *flag) for flag in self._read(statements.FLAGS, (model,))]
+
     def flagged(self, model: int) -> dict[str, Flag]:
         """The last word on every source that was ever in quarantine."""
-        found = self._read("SELECT name, quarantined, time, reason FROM source WHERE model = %s", (model,))
-        return {name: Flag(model, name, quarantined, when, why) for name, quarantined, when, why in found}
+        return {flag[0]: Flag(model, *flag) for flag in self._read(statements.FLAGGED, (model,))}
 
     def export(self, model: int) -> Iterator[list[tuple[Row, int, float, int | None]]]:
-        """Decisions whose bit is known, in order, with bit, its time and the auditor's bit, batch by batch."""
+        """Decisions whose bit was learnt, in order, with bit, its time and the auditor's bit, batch by batch."""
         after = 0
         while found := self._read(statements.EXPORT, (after, model, _BATCH * 10)):
             after = found[-1][13]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from fliptron.service.copies import Original
 from fliptron.service.settings import ModelSettings
-from fliptron.service.store import AUDIT, BIT, Applied, Flag, Kept, Lesson, StoreError
+from fliptron.service.store import AUDIT, BIT, Applied, Flag, Kept, Lesson, StoreError, settled
 
 if TYPE_CHECKING:
     from fliptron.service.postgres import Claimed, Lessons, Postgres
@@ -87,7 +87,7 @@ class Pupil(threading.Thread):
     def _teach(self, desk: Original) -> None:
         for name, flag in self._store.flagged(desk.number).items():
             if desk.sources.knows(name) != flag:
-                desk.sources.flag(name, flag)
+                desk.sources.flag(flag)
         began = time.monotonic()
         count = self._store.teach(desk.number, self._most, partial(self.learn, desk))
         if count:
@@ -111,14 +111,17 @@ class Pupil(threading.Thread):
                     waiting.append(row)
                 continue
             if kind != DUE and heard is not None:
+                heard.learn = heard.verified or desk.settings.silence == "ignore"
                 desk.ledger.heard(heard, row, Kept("late" if heard.late else "accepted"))
             if kind == NOTED:
                 continue
             source, when, bit = (None, None, 0) if heard is None else (heard.source, heard.time, heard.bit)
             step = Applied(desk.position + 1, row.seq, AUDIT if kind == AUDIT else BIT, bit)
-            if kind == DUE and heard is not None and (heard.late or not heard.usable):
-                step.bit = 0 if heard.late else None
-                source, when = (None, None) if heard.late else (source, when)
+            if kind == DUE:
+                quarantined = row.source is not None and desk.sources.is_quarantined(row.source)
+                facts: list[Any] = [None] * 3 if heard is None else [heard.bit, heard.usable, heard.late]
+                step.bit = settled(*[*facts, quarantined])
+                source, when = (None, None) if heard is None or heard.late else (source, when)
             before = each.learnt if each.learnt is not None else learnt.get(row.seq)
             desk.learn(Lesson(step, row, before if kind == AUDIT else None, source, when))
             applied.append(step)
@@ -128,7 +131,7 @@ class Pupil(threading.Thread):
         while desk.sources.suspects:
             name = desk.sources.suspects.pop()
             flags.append(Flag(desk.number, name, True, time.time(), "its bits do not fit the channel"))
-            desk.sources.flag(name, flags[-1])
+            desk.sources.flag(flags[-1])
         state = desk.snapshot()
         self._size = len(state.content)
         return Lessons(applied, waiting, [*flags, state])

@@ -43,7 +43,7 @@ class Seats:
         for each in told:  # what is compiled here need not be when an election was won
             number = store.open_model(each.name, b"{}").number
             original = Original(each, number, store.secret, each.build())
-            original.compile()
+            original.rehearse()
             store.begin(original.snapshot())
         self.copies = [Copy.opened(each, store) for each in told]
         process = store.new_number()

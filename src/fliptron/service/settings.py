@@ -9,13 +9,16 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal
+
+import msgspec
 
 from fliptron.encoding.schema import Schema
 from fliptron.learners import files
 from fliptron.learners.base import Learner
 from fliptron.policy import Policy, named
 from fliptron.refusals import InputError, one_of, real, whole
+from fliptron.service.messages import Text
 from fliptron.service.store import Token
 
 GAMMA = 0.01
@@ -138,6 +141,10 @@ class Settings:
         names = [model.name for model in self.models]
         if not names or len(set(names)) < len(names):
             raise InputError(f"the models are {names}; at least one, each name once, is expected")
+        for token in self.tokens:
+            for model in token.models or ():
+                if model not in names:
+                    raise InputError(f"the token {token.name!r} is for the model {model!r}; {named(names)} are served")
 
 
 def read_settings(path: str | os.PathLike[str]) -> Settings:
@@ -179,6 +186,16 @@ def _known(path: Any, what: str, given: Mapping[str, Any], allowed: list[str]) -
         raise InputError(f"{path}: {what} has {odd[0]!r}; {', '.join(allowed)} are known")
 
 
+def token_name(name: Any) -> str:
+    """The name of a token, if it can be one."""
+    try:
+        return msgspec.convert(name, Text)
+    except msgspec.ValidationError:
+        raise InputError(
+            f"a token is called {name!r}; 1 to 200 characters are expected, and no control characters"
+        ) from None
+
+
 def _token(path: Any, given: Any) -> Token:
     try:
         _known(path, "a token", given, ["name", "sha256", "scopes", "models"])
@@ -187,7 +204,7 @@ def _token(path: Any, given: Any) -> Token:
         digest = bytes.fromhex(given["sha256"])
         if len(digest) != 32:
             raise ValueError
-        return Token(cast(str, given["name"]), digest, scopes, models)
+        return Token(token_name(given["name"]), digest, scopes, models)
     except InputError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError):

@@ -38,6 +38,7 @@ from fliptron.service.store import (
     Taken,
     Token,
     runs,
+    settled,
 )
 
 LEAST_VERSION = (3, 51, 3)
@@ -70,15 +71,24 @@ CREATE TABLE snapshot (
     sha256 BLOB NOT NULL, fingerprint TEXT NOT NULL, time REAL NOT NULL
 );
 CREATE TABLE source (
-    model INTEGER NOT NULL, name TEXT NOT NULL, quarantined INTEGER NOT NULL, time REAL NOT NULL, reason TEXT NOT NULL,
-    PRIMARY KEY (model, name)
-) WITHOUT ROWID;
+    number INTEGER PRIMARY KEY, model INTEGER NOT NULL, name TEXT NOT NULL, quarantined INTEGER NOT NULL,
+    time REAL NOT NULL, reason TEXT NOT NULL, position INTEGER NOT NULL
+);
+CREATE INDEX source_last ON source (model, name, number);
 CREATE TABLE token (name TEXT PRIMARY KEY, digest BLOB NOT NULL, scopes TEXT NOT NULL, models TEXT) WITHOUT ROWID;
 """
 _COLUMNS = (
     "decision.model, version, decision.time, deadline, label, greedy, probability, x, margin, eligible, record, "
     "decision.source, key, decision.seq"
 )
+_SETTLE = """
+SELECT decision.seq, applied.seq IS NOT NULL, feedback.bit, feedback.usable, feedback.late, coalesce((
+    SELECT quarantined FROM source WHERE source.model = decision.model AND name = decision.source
+    ORDER BY number DESC LIMIT 1), 0)
+FROM decision LEFT JOIN feedback USING (seq)
+LEFT JOIN applied ON applied.seq = decision.seq AND applied.kind = 0
+WHERE decision.seq IN (SELECT value FROM json_each(?))
+"""
 _INSERTS = {
     "decision": "decision (model, version, time, deadline, label, greedy, probability, x, margin, eligible, record, "
     "source, key, seq)",
@@ -270,20 +280,14 @@ class Journal:
     def _write_settled(self, entries: Sequence[Any], places: list[int], outcomes: list[Outcome]) -> None:
         for at in places:
             entry = entries[at]
-            heard = self._heard(entry.seqs, self._writer)
-            told = self._writer.execute(
-                "SELECT json_group_array(seq) FROM applied WHERE kind = 0 AND seq IN (SELECT value FROM json_each(?))",
-                (str(entry.seqs),),
-            ).get
-            there = set(msgspec.json.decode(told))
+            found: Any = self._writer.execute(_SETTLE, (str(entry.seqs),)).fetchall()
+            known = {seq: (there, told) for seq, there, *told in found}
             done: list[Applied] = []
-            for seq in entry.seqs:
-                if seq in there:
-                    continue
-                there.add(seq)
-                bit, usable, late = heard.get(seq, (0, 1, 0))
-                self._position += 1
-                done.append(Applied(self._position, seq, BIT, 0 if late else bit if usable else None))
+            for seq in dict.fromkeys(entry.seqs):
+                there, told = known[seq]
+                if not there:
+                    self._position += 1
+                    done.append(Applied(self._position, seq, BIT, settled(*told)))
             self._insert("applied", [v for a in done for v in (a.position, entry.model, a.seq, BIT, a.bit)], 5)
             outcomes[at] = done
 
@@ -304,8 +308,12 @@ class Journal:
     def _write_flag(self, entries: Sequence[Any], places: list[int], outcomes: list[Outcome]) -> None:
         for at in places:
             e = entries[at]
-            row = (e.model, e.source, int(e.quarantined), e.time, e.reason)
-            self._writer.execute("INSERT OR REPLACE INTO source VALUES (?, ?, ?, ?, ?)", row)
+            row = (e.model, e.source, int(e.quarantined), e.time, e.reason, self._position)
+            outcomes[at] = self._writer.execute(
+                "INSERT INTO source (model, name, quarantined, time, reason, position) VALUES (?, ?, ?, ?, ?, ?) "
+                "RETURNING number",
+                row,
+            ).get
 
     def _insert(self, table: str, values: list[Any], width: int) -> None:
         start, left = 0, len(values) // width
@@ -346,13 +354,6 @@ class Journal:
         """The decision with a key."""
         with self._reading:
             return self._row("WHERE model = ? AND key = ?", (model, key), self._reader)
-
-    def _heard(self, seqs: Sequence[int], connection: apsw.Connection) -> dict[int, tuple[int, int, int]]:
-        found = connection.execute(
-            "SELECT seq, bit, usable, late FROM feedback WHERE seq IN (SELECT value FROM json_each(?))",
-            (str(list(seqs)),),
-        )
-        return {seq: (bit, usable, late) for seq, bit, usable, late in found}
 
     def snapshots(self, model: int) -> list[Keep]:
         """The states that are kept, the newest first; one that the disk has damaged is left out."""
@@ -403,25 +404,29 @@ class Journal:
             if len(found) < _BATCH:
                 return
 
-    def flagged(self, model: int) -> dict[str, Flag]:
-        """The last word on every source that was ever in quarantine."""
+    def flags(self, model: int) -> list[Flag]:
+        """Every time that a source went into quarantine, or out of it, in order."""
         with self._reading:
             found: Any = self._reader.execute(
-                "SELECT name, quarantined, time, reason FROM source WHERE model = ?", (model,)
+                "SELECT name, quarantined, time, reason, number, position FROM source WHERE model = ? ORDER BY number",
+                (model,),
             ).fetchall()
-        return {name: Flag(model, name, bool(quarantined), when, why) for name, quarantined, when, why in found}
+        return [Flag(model, name, bool(quarantined), *more) for name, quarantined, *more in found]
+
+    def flagged(self, model: int) -> dict[str, Flag]:
+        """The last word on every source that was ever in quarantine."""
+        return {flag.source: flag for flag in self.flags(model)}
 
     def export(self, model: int) -> Iterator[list[tuple[Row, int, float, int | None]]]:
-        """Decisions whose bit is known, in order, with bit, its time and the auditor's bit, batch by batch."""
+        """Decisions whose bit was learnt, in order, with bit, its time and the auditor's bit, batch by batch."""
         after = 0
         while True:
             with self._reading:
                 found: Any = self._reader.execute(
-                    f"SELECT {_COLUMNS}, CASE WHEN feedback.late = 0 THEN feedback.bit ELSE applied.bit END, "
-                    "feedback.time, audit.bit FROM decision LEFT JOIN feedback ON feedback.seq = decision.seq "
-                    "LEFT JOIN applied ON applied.seq = decision.seq AND applied.kind = 0 LEFT JOIN audit ON "
-                    "audit.seq = decision.seq WHERE decision.seq > ? AND decision.model = ? AND "
-                    "((feedback.late = 0 AND feedback.usable) OR applied.bit IS NOT NULL) "
+                    f"SELECT {_COLUMNS}, applied.bit, CASE WHEN feedback.late = 0 THEN feedback.time END, audit.bit "
+                    "FROM decision JOIN applied ON applied.seq = decision.seq AND applied.kind = 0 "
+                    "LEFT JOIN feedback ON feedback.seq = decision.seq LEFT JOIN audit ON audit.seq = decision.seq "
+                    "WHERE decision.seq > ? AND decision.model = ? AND applied.bit IS NOT NULL "
                     "ORDER BY decision.seq LIMIT ?",
                     (after, model, _BATCH * 10),
                 ).fetchall()

@@ -42,12 +42,16 @@ CREATE TABLE state (
 ALTER TABLE state ALTER content SET STORAGE EXTERNAL;
 CREATE INDEX state_newest ON state (model, number);
 CREATE TABLE source (
-    model integer, name text, quarantined boolean NOT NULL, time float8 NOT NULL, reason text NOT NULL,
-    PRIMARY KEY (model, name)
+    number bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY, model integer NOT NULL, name text NOT NULL,
+    quarantined boolean NOT NULL, time float8 NOT NULL, reason text NOT NULL
 );
+CREATE INDEX source_last ON source (model, name, number);
 CREATE TABLE token (name text PRIMARY KEY, digest bytea NOT NULL, scopes text NOT NULL, models text);
 """
 """`office` has one row: the epoch grows with every election. `state` is not compressed: weights hardly shrink."""
+_QUARANTINED = """coalesce((
+    SELECT quarantined FROM source WHERE source.model = decision.model AND name = decision.source
+    ORDER BY number DESC LIMIT 1), false)"""
 _NOW = "extract(epoch FROM statement_timestamp())::float8"  # the server's clock, which all processes share
 COLUMNS = (
     "decision.model, version, decision.time, deadline, label, greedy, probability, x, margin, eligible, record, "
@@ -76,12 +80,11 @@ ON decision.model = g.model AND decision.key = g.key
 """.replace(" key, decision.seq", " decision.key, decision.seq")
 HOLD = "SELECT seq FROM inbox WHERE seq = ANY(%b::bigint[]) AND kind IN (2, 3) ORDER BY seq FOR KEY SHARE"
 """Whoever settles these decisions waits for us, or we for him."""
-KNOWN = """
+KNOWN = f"""
 SELECT decision.seq, decision.model, feedback.seq IS NOT NULL, audit.seq IS NOT NULL, applied.seq IS NOT NULL, deadline,
-    decision.source, coalesce(source.quarantined, false)
+    decision.source, {_QUARANTINED}
 FROM decision LEFT JOIN feedback USING (seq) LEFT JOIN audit USING (seq)
 LEFT JOIN applied ON applied.seq = decision.seq AND applied.kind = 0
-LEFT JOIN source ON source.model = decision.model AND source.name = decision.source
 WHERE decision.seq = ANY(%b::bigint[])
 """
 _HEARD = """
@@ -106,9 +109,11 @@ INSERT INTO applied (model, epoch, position, seq, kind, bit)
 SELECT %s::integer, %s::bigint, * FROM unnest(%b::bigint[], %b::bigint[], %b::integer[], %b::integer[])
 """
 SETTLED = "DELETE FROM inbox WHERE seq = ANY(%b::bigint[]) AND kind IN (2, 3)"
-HEARD = """
-SELECT decision.seq, applied.seq IS NOT NULL, feedback.bit, usable, late FROM decision LEFT JOIN feedback USING (seq)
-LEFT JOIN applied ON applied.seq = decision.seq AND applied.kind = 0 WHERE decision.seq = ANY(%b::bigint[])
+HEARD = f"""
+SELECT decision.seq, applied.seq IS NOT NULL, feedback.bit, usable, late, {_QUARANTINED}
+FROM decision LEFT JOIN feedback USING (seq)
+LEFT JOIN applied ON applied.seq = decision.seq AND applied.kind = 0
+WHERE decision.seq = ANY(%b::bigint[])
 """
 KEEP = """
 INSERT INTO state (model, position, seq, content, sha256, fingerprint, time, epoch)
@@ -120,8 +125,12 @@ AND number < (SELECT number FROM state WHERE model = %s ORDER BY number DESC OFF
 """
 """The first one of a model stays, and the last two."""
 FLAG = """
-INSERT INTO source VALUES (%s, %s, %s, %s, %s) ON CONFLICT (model, name) DO UPDATE SET
-quarantined = excluded.quarantined, time = excluded.time, reason = excluded.reason
+INSERT INTO source (model, name, quarantined, time, reason) VALUES (%s, %s, %s, %s, %s) RETURNING number
+"""
+FLAGS = "SELECT name, quarantined, time, reason, number FROM source WHERE model = %s ORDER BY number"
+FLAGGED = """
+SELECT DISTINCT ON (name) name, quarantined, time, reason, number FROM source WHERE model = %s
+ORDER BY name, number DESC
 """
 CLAIM = f"""
 SELECT seq, kind FROM inbox WHERE model = %s AND due <= {_NOW} ORDER BY due, seq, kind LIMIT %s FOR UPDATE SKIP LOCKED
@@ -148,11 +157,10 @@ FROM (SELECT * FROM applied WHERE model = %s AND position > %s ORDER BY position
 JOIN decision USING (seq) LEFT JOIN feedback USING (seq) LEFT JOIN audit USING (seq) ORDER BY position
 """
 EXPORT = f"""
-SELECT {COLUMNS}, CASE WHEN late = false THEN feedback.bit ELSE applied.bit END,
-    coalesce(feedback.time, 'NaN'::float8), audit.bit
-FROM decision LEFT JOIN feedback USING (seq) LEFT JOIN audit USING (seq)
-LEFT JOIN applied ON applied.seq = decision.seq AND applied.kind = 0
-WHERE decision.seq > %s AND decision.model = %s AND ((late = false AND usable) OR applied.bit IS NOT NULL)
+SELECT {COLUMNS}, applied.bit, CASE WHEN late = false THEN feedback.time ELSE 'NaN'::float8 END, audit.bit
+FROM decision JOIN applied ON applied.seq = decision.seq AND applied.kind = 0
+LEFT JOIN feedback ON feedback.seq = decision.seq LEFT JOIN audit ON audit.seq = decision.seq
+WHERE decision.seq > %s AND decision.model = %s AND applied.bit IS NOT NULL
 ORDER BY decision.seq LIMIT %s
 """
 TOKEN = """

@@ -99,7 +99,8 @@ class Settle(msgspec.Struct, gc=False):
     """Entry: the deadlines of decisions have passed. Its outcome is a list of `Applied`, in the order of `seqs`.
 
     Each is written to `applied` with the bit that came in time, or 0 if none came; with None, which means that nothing
-    is learnt, if the one that came is not usable. One that is there already is left out.
+    is learnt, if the one that came is not usable, or if whoever was decided for is in quarantine by now: silence is a
+    bit of theirs, and bits without their silence would be ones alone. One that is there already is left out.
     """
 
     model: int
@@ -121,13 +122,17 @@ class Keep(msgspec.Struct, gc=False):
 
 
 class Flag(msgspec.Struct, gc=False):
-    """Entry: a source goes into quarantine, or out of it. No outcome."""
+    """Entry: a source goes into quarantine, or out of it. Its outcome is the number that the store gives it."""
 
     model: int
     source: str
     quarantined: bool
     time: float
     reason: str
+    number: int = 0
+    """Higher than that of any before; 0 until it is in the store."""
+    position: int = 0
+    """Of the last step of learning before it, where one process writes all; else 0."""
 
 
 class Taken(msgspec.Struct, gc=False):
@@ -170,7 +175,7 @@ class Lesson(msgspec.Struct, gc=False):
 
 
 Entry = Decided | Heard | Settle | Keep | Flag
-Outcome = Taken | Kept | list[Applied] | None
+Outcome = Taken | Kept | list[Applied] | int | None
 
 
 class Model(msgspec.Struct):
@@ -230,12 +235,15 @@ class Store(Protocol):
     def lessons(self, model: int, after: int) -> Iterator[Lesson]:
         """What was learnt at positions > after, in order."""
 
+    def flags(self, model: int) -> list[Flag]:
+        """Every time that a source went into quarantine, or out of it, in order."""
+
     def flagged(self, model: int) -> dict[str, Flag]:
         """The last word on every source that was ever in quarantine."""
 
     def export(self, model: int) -> Iterator[list[tuple[Row, int, float, int | None]]]:
-        """Decisions whose bit is known (in time and usable, or settled), in order, with bit, time of the bit (NaN for
-        silence) and the auditor's bit, batch by batch."""
+        """Decisions whose bit was learnt, in order, with bit, time of the bit (NaN for silence) and the auditor's bit,
+        batch by batch."""
 
     def tokens(self) -> list[Token]:
         """All tokens."""
@@ -248,6 +256,21 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Let go of everything. Nothing may be called afterwards."""
+
+
+def settled(bit: int | None, usable: bool | None, late: bool | None, quarantined: bool) -> int | None:
+    """What is learnt of a decision at its deadline, from its feedback, if any, and whether its source is in quarantine.
+
+    >>> settled(1, True, False, False), settled(None, None, None, False), settled(1, True, True, False)
+    (1, 0, 0)
+    >>> settled(1, False, False, False), settled(1, True, False, True), settled(None, None, None, True)
+    (None, None, None)
+    """
+    if quarantined:
+        return None
+    if bit is None or late:
+        return 0
+    return bit if usable else None
 
 
 def eligible_of(packed: bytes | None) -> Any:

@@ -9,7 +9,7 @@ from hashlib import sha256
 
 from fliptron.refusals import InputError
 from fliptron.service.messages import Refusal
-from fliptron.service.settings import SCOPES
+from fliptron.service.settings import SCOPES, token_name
 from fliptron.service.store import Token
 
 _UNKNOWN = {"www-authenticate": 'Bearer realm="fliptron"'}
@@ -23,6 +23,7 @@ def new_token(name: str, scopes: Iterable[str], models: tuple[str, ...] | None =
     (True, ('decide', 'feedback'))
     """
     chosen = tuple(scopes)
+    token_name(name)
     for scope in chosen:
         if scope not in SCOPES:
             raise InputError(f"the scope is {scope!r}; one of {', '.join(SCOPES)} is expected")
