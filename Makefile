@@ -8,7 +8,7 @@ LAB := $(VENV)/.lab
 SERVE := $(VENV)/.serve
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help run test lint wheel bench docs reproduce drill crash soak fuzz bench-serve serve study clean
+.PHONY: help run test lint wheel release-check bench docs reproduce drill crash soak fuzz bench-serve serve study clean
 
 help:  ## what there is
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -46,6 +46,9 @@ wheel: $(READY)  ## the wheel, installed alone in an environment of its own, and
 	$(PYTHON) -m venv out/wheel/environment
 	out/wheel/environment/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt out/wheel/*.whl
 	out/wheel/environment/bin/python -I tests/played.py
+
+release-check:  ## build both archives, look through them, and play with the wheel on every Python that is here (ten minutes)
+	$(PYTHON) tests/release.py
 
 test: $(READY)  ## lint, types, the site, the wheel, every test and doctest
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync lint docs wheel

@@ -223,18 +223,6 @@ class TestNames:
             done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
             assert done.stdout.startswith(f"{name}(n_classes=3"), done.stderr
 
-    def test_files_of_version_0_1_are_opened_or_refused_in_a_sentence(self, tmp_path: Path) -> None:
-        path = tmp_path / "old.npz"
-        Banditron(n_classes=3, n_features=2).save(path)
-        assert Banditron.load(about(path, format=1, learner="Banditron")).rounds == 0
-        RidgeRegression(n_classes=3, n_features=2).save(path)
-        with np.load(path) as file:
-            members = dict(file)
-        members["inverse"] = members.pop("factor")
-        np.savez(path, **members)
-        with pytest.raises(InputError, match=r"array 'factor' is missing or misshapen \(it was saved by version 0.1\)"):
-            RidgeRegression.load(about(path, format=1, learner="RidgeRegression"))
-
 
 @pytest.mark.parametrize("name", [name for name in FAMILIES if not name.endswith("-full")])  # 640×640 is slow
 def test_what_was_learnt_can_always_be_loaded(name: Any, digits: Any, tmp_path: Path) -> None:

@@ -154,7 +154,7 @@ class TestFolders:
             )
         (store.folder / "y.parquet").write_text("nothing of the kind")
         assert len(store.done()) == 3
-        assert sorted(store.ignored) == ["x.parquet does not hold runs of this version", "y.parquet is damaged"]
+        assert sorted(store.ignored) == ["x.parquet does not hold runs", "y.parquet is damaged"]
 
     def test_two_drivers_are_one_too_many(self, store: Any) -> None:
         with store.driven():

@@ -25,8 +25,9 @@ CELLS: dict[tuple[str, tuple[float, float]], int] = {
     ("iris", (0.0, 0.0)): 2000,
     ("iris", (0.2, 0.4)): 2000,
     ("clicks", (0.2, 0.4)): 3000,
+    ("clicks", (0.02, 0.92)): 10_000,
 }
-"""Data and noise, and how many rounds are played there."""
+"""Data and noise, and how many rounds are played there; more where clicks are rare, and a bit says little."""
 PEERS: dict[str, dict[str, dict[str, tuple[Any, ...]]]] = {
     "river": {"River-LinUCB": {"beta": (4.0, 16.0, 64.0)}},
     "coba": {
@@ -45,9 +46,13 @@ OURS = {"river": "River-Fliptron", "coba": "Coba-Fliptron", "simulate": "Fliptro
 """Fliptron, by how it is called."""
 SEEDS, TUNING = range(10), range(1000, 1003)
 ONCE = ("bayesianbandits",)  # tuned on the first of these seeds alone: it takes longest
-SLOW = {"Coba-LinUCB", "Coba-LinTS", *PEERS["bayesianbandits"]}
-"""Learners that take several milliseconds per round where there are many labels and features; left out there."""
-WIDE = ("digits",)
+WIDE = {"Coba-LinUCB", "Coba-LinTS", *PEERS["bayesianbandits"]}
+LEFT_OUT: dict[tuple[str, tuple[float, float]], set[str]] = {
+    ("digits", (0.0, 0.0)): WIDE,
+    ("digits", (0.2, 0.4)): WIDE,
+    ("clicks", (0.02, 0.92)): set(PEERS["bayesianbandits"]),
+}
+"""Learners that take milliseconds per round, left out where there are many labels and features, or many rounds."""
 
 
 def specs(runs: pd.DataFrame) -> list[Spec]:
@@ -57,16 +62,16 @@ def specs(runs: pd.DataFrame) -> list[Spec]:
         common: dict[str, Any] = {"datasets": [name], "rates": [rates], "rounds": rounds}
         for library in PEERS:
             seeds = TUNING[:1] if library in ONCE else TUNING
-            found += grid(**common, learners=_entrants(library, name), seeds=seeds)
+            found += grid(**common, learners=_entrants(library, name, rates), seeds=seeds)
         found += grid(**common, learners={ours: {} for ours in OURS.values()}, seeds=SEEDS)
         for learner, setting in _chosen(runs, name, rates).values():
             found += grid(**common, learners={learner: {key: [value] for key, value in setting.items()}}, seeds=SEEDS)
     return list({spec.id: spec for spec in found}.values())
 
 
-def _entrants(library: str, name: str) -> dict[str, dict[str, tuple[Any, ...]]]:
+def _entrants(library: str, name: str, rates: tuple[float, float]) -> dict[str, dict[str, tuple[Any, ...]]]:
     """The learners of a library that are quick enough for a cell."""
-    left_out = SLOW if name in WIDE else set()
+    left_out = LEFT_OUT.get((name, rates), set())
     return {learner: settings for learner, settings in PEERS[library].items() if learner not in left_out}
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 _MARK = "runs, format 2"
+_OLD = {"id", "learner", "greedy_error", "data_sha256"}  # what the runs of version 0.1 are known by: they have no mark
 _MANY = 50
 _ASK = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
 
@@ -271,7 +272,9 @@ def _flaw(path: Path, size: int, changed: int) -> str:
                 f"SELECT decode(value) FROM parquet_kv_metadata({_quoted(path)}) WHERE decode(key) = 'fliptron'"
             ).fetchall()
             if found != [(_MARK,)]:
-                return "does not hold runs of this version"
+                columns = database.execute(f"SELECT * FROM read_parquet({_quoted(path)}) LIMIT 0").df().columns
+                ours = bool(found) or set(columns) >= _OLD
+                return "holds runs of another version, which are to be played again" if ours else "does not hold runs"
             database.execute(f"SELECT count(id), count(failure) FROM read_parquet({_quoted(path)})").fetchall()
     except duckdb.Error:
         return "is damaged"

@@ -21,7 +21,7 @@ def play_with_progress(specs: Sequence[Spec], results: Results, *, title: str = 
     """Play what is missing of a plan; how many runs failed."""
     console, done = Console(stderr=True), results.done()
     for each in results.ignored:
-        console.print(Text(f"{results.folder}: {each} and is left alone."))
+        console.print(Text(f"{results.folder}: {each}; it is left alone."))
     logs: Path | None = how.get("logs")
     left = [spec for spec in specs if spec.id not in done or logs is not None]
     if len(left) < len(specs):

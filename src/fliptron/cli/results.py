@@ -36,6 +36,6 @@ def results(*, sql: str, folder: str, as_csv: bool) -> None:
         raise InputError(f"{folder} is not a folder with results")
     there = Results(folder)
     for each in there.ignored:
-        click.echo(f"{folder}: {each} and is left alone.", err=True)
+        click.echo(f"{folder}: {each}; it is left alone.", err=True)
     answer = there.sql(sql)
     click.echo(answer.to_csv(index=False) if as_csv else answer.to_string(index=False))

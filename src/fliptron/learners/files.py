@@ -38,6 +38,10 @@ def _name(kind: type) -> str:
     return f"fliptron.{kind.__qualname__}" if ours else f"{kind.__module__}.{kind.__qualname__}"
 
 
+def _version() -> str:
+    return str(sys.modules["fliptron"].__version__)  # an import would reach all that the package knows
+
+
 def packed(
     kind: type[Learner],
     params: Mapping[str, Any],
@@ -47,7 +51,8 @@ def packed(
     more: Mapping[str, Any],
 ) -> bytes:
     """The content of a file: a learner, and what somebody else wants to keep beside it."""
-    about = {"format": FORMAT, "learner": _name(kind), "params": params, "rounds": rounds, "layout": layout, **more}
+    about = {"format": FORMAT, "version": _version(), "learner": _name(kind), "params": params}
+    about |= {"rounds": rounds, "layout": layout, **more}
     try:
         text = json.dumps(about)
     except TypeError:
@@ -93,8 +98,11 @@ class Saved:
         if self.layout not in (None, "by label", "by feature"):
             raise InputError(f"{path}: layout is {self.layout!r}; 'by label' or 'by feature' is expected")
         self.more: dict[str, Any] = about
-        self._about, self._old = about, about["format"] == 1
-        self._called = ("fliptron." if self._old else "") + str(about["learner"])
+        self._about, old = about, about["format"] == 1
+        self._called = ("fliptron." if old else "") + str(about["learner"])
+        version = "0.1" if old else str(about.get("version", "0.2.0.dev0"))
+        advice = f"; it was saved by version {version}: train it anew with this one, or open it with that one"
+        self._advice = "" if version == _version() else advice
 
     def kind(self, wanted: type[Learner]) -> type[Learner]:
         """Its class, which must be the one wanted or below it."""
@@ -118,7 +126,7 @@ class Saved:
         try:
             return kind(**params)
         except (TypeError, InputError) as error:
-            raise InputError(f"{self._path} is not a saved {kind.__name__} ({error})") from None
+            raise InputError(f"{self._path} is not a saved {kind.__name__} ({error}){self._advice}") from None
 
     def array(self, name: str, like: Array, low: float, high: float) -> Array:
         """An array of the same shape and type, every value finite and within bounds."""
@@ -136,8 +144,8 @@ class Saved:
         return stored
 
     def _refusal(self, name: str, why: str) -> InputError:
-        age = " (it was saved by version 0.1)" if self._old else ""
-        return InputError(f"{self._path} is not a saved {self._called.rpartition('.')[2]}: array {name!r} {why}{age}")
+        kind = self._called.rpartition(".")[2]
+        return InputError(f"{self._path} is not a saved {kind}: array {name!r} {why}{self._advice}")
 
     def _head(self, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
         """Shape and type of an array, which is not read."""

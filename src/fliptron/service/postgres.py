@@ -28,6 +28,7 @@ from fliptron.service.ids import KEY_BYTES
 from fliptron.service.store import (
     AUDIT,
     BIT,
+    OTHER_FORMAT,
     Applied,
     Decided,
     Entry,
@@ -133,7 +134,7 @@ class Postgres:
                 connection.execute("INSERT INTO meta VALUES ('format', %s)", (b"%d" % statements.FORMAT,))
         found = dict(connection.execute("SELECT name, value FROM meta").fetchall())
         if found.get("format") != b"%d" % statements.FORMAT:
-            raise InputError(f"the database holds a journal of another version; format {statements.FORMAT} is expected")
+            raise InputError(OTHER_FORMAT.format("the database", statements.FORMAT))
         self.secret: bytes = found["secret"]
 
     def again(self) -> Postgres:

@@ -21,6 +21,7 @@ from fliptron.service.ids import KEY_BYTES
 from fliptron.service.store import (
     AUDIT,
     BIT,
+    OTHER_FORMAT,
     Applied,
     Decided,
     Entry,
@@ -146,7 +147,7 @@ class Journal:
         elif self._one("PRAGMA application_id", self._writer) != _APPLICATION:
             raise InputError(f"{self.path} is a database of something else; a journal, or a new name, is expected")
         elif self._one("PRAGMA user_version", self._writer) != FORMAT:
-            raise InputError(f"{self.path} is a journal of another version; format {FORMAT} is expected")
+            raise InputError(OTHER_FORMAT.format(self.path, FORMAT))
         self._reading = threading.Lock()
         self._reader = self._opened() if self._vfs is None else self._writer  # a file system of Python's is not shared
         self.secret: bytes = self._one("SELECT value FROM meta WHERE name = 'secret'", self._writer)

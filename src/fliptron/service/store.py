@@ -27,6 +27,8 @@ import msgspec
 
 BIT, AUDIT = 0, 1
 """What was learnt: a bit, as it came back; or what an auditor found, for certain."""
+OTHER_FORMAT = "{} holds a journal of another version, not of format {}: serve it with the version that wrote it"
+"""How a store refuses what it cannot read."""
 Status = Literal["accepted", "duplicate", "late", "unknown"]
 """Of feedback: the first of its event, in time; not the first; after the deadline (kept, not learnt); no such event."""
 
