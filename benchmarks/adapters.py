@@ -29,6 +29,16 @@ SETTINGS: dict[str, Any] = {"gamma": 0.1, "rates": (0.2, 0.4)}
 ROUNDS, BATCH, REPEATS = 4000, 1000, 9
 
 
+class Nothing:
+    """A learner of coba's that does nothing: what its calls cost by themselves."""
+
+    def predict(self, context: Any, actions: Any) -> tuple[Any, float, dict[str, Any]]:
+        return actions[0], 1.0, {"greedy": 0}
+
+    def learn(self, context: Any, action: Any, reward: float, probability: float, greedy: int | None = None) -> None:
+        pass
+
+
 def contenders(data: Dataset) -> dict[tuple[str, str], Turn]:
     """What plays so many rounds, by what it is measured against and by name."""
     K, d, n = data.n_classes, data.n_features, 500
@@ -66,11 +76,15 @@ def contenders(data: Dataset) -> dict[tuple[str, str], Turn]:
         for t in range(rounds):
             classifier.predict_one(dicts[t % n])
 
-    def coba_learner(rounds: int) -> None:
+    def coba_learner(rounds: int, guest: Any = guest) -> None:
         for t in range(rounds):
             context = tuples[t % n]
             action, probability, more = guest.predict(context, actions)
             guest.learn(context, action, t % 2, probability, **more)
+
+    def vectors(rounds: int) -> None:
+        for t in range(rounds):
+            np.array(tuples[t % n])
 
     def coba_lin(rounds: int) -> None:
         for t in range(rounds):
@@ -110,6 +124,8 @@ def contenders(data: Dataset) -> dict[tuple[str, str], Turn]:
         ("both", "river: `learn_one` of the classifier, a dict"): (river_classifier, ROUNDS),
         ("both", "river: `pull` and `update` of the policy, a dict"): (river_policy, ROUNDS),
         ("both", "coba: `predict` and `learn`, a tuple"): (coba_learner, ROUNDS),
+        ("", "coba: the same calls of a learner that does nothing"): (lambda r: coba_learner(r, Nothing()), ROUNDS),
+        ("", "`np.array` of such a tuple"): (vectors, ROUNDS),
         ("", "river: `predict_one` of the classifier, a dict"): (river_predict, ROUNDS),
         ("", "river's own LinUCB: `pull` and `update`"): (lambda r: river_policy(r, theirs), 60),
         ("", "coba's own LinUCB: `predict` and `learn`"): (coba_lin, 20),
@@ -132,8 +148,9 @@ def main() -> None:
     text = f"""# What an adapter adds to a decision
 
 Microseconds of CPU per decision with RCNBF, whose own rounds are quick, so that what is added can be seen; least of
-{REPEATS} interleaved turns. The bar was 2 µs. What is done in batches stays below it; a dict or a tuple of Python
-numbers has to become a vector first, which alone takes longer. Made by `make bench NAME=adapters`.
+{REPEATS} interleaved turns. The bar was 2 µs. What is done in batches stays below it. A dict or a tuple of Python
+numbers has to become a vector first, and coba's calls cost something even if nothing is done in them: two rows show
+how much of it that is. Made by `make bench NAME=adapters`.
 
 {table(["", *heads], list(found.values()))}"""
     print(save(folder / "benchmarks/results/adapters.md", text))

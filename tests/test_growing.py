@@ -133,3 +133,33 @@ def test_a_wrong_learner_or_setting_is_refused_at_once() -> None:
         Growing(RidgeRegression, None, 0).estimate()
     with pytest.raises(InputError, match="before there are two labels"):
         Growing(None, None, 0).estimate()
+
+
+NAMES = ["b", "a", "d", "c"]
+
+
+@pytest.mark.parametrize("constant", [True, False])
+def test_the_quick_way_to_a_row_and_the_others_agree(constant: bool) -> None:
+    """The first example is looked up name by name; from then on, one that has all names is not."""
+    growing = Growing(Fliptron, {}, 0, constant=constant)
+    first = growing.row({name: i + 1.0 for i, name in enumerate(NAMES)})
+    assert first.tolist() == [constant, 2.0, 1.0, 4.0, 3.0, 0.0, 0.0, 0.0]  # by name, whatever the order
+    assert np.array_equal(growing.row({"a": 2, "b": True, "c": 4.0, "d": np.float32(3)}), first)
+    assert growing.row({"a": 2.0, "d": 3.0}).tolist() == [constant, 2.0, 0.0, 0.0, 3.0, 0.0, 0.0, 0.0]
+    assert growing.row({"a": 2.0, "b": None, "c": 4.0, "d": 3.0}).tolist()[:5] == [constant, 2.0, 0.0, 4.0, 3.0]
+    assert growing.row({"a": 2.0, "z": 9.0, "c": 4.0, "d": 3.0}, grow=False).tolist()[:5] == [constant, 2, 0, 4, 3]
+    assert growing.row({"a": 2.0, "z": 9.0, "c": 4.0, "d": "x"}).tolist() == [constant, 2, 0, 4, 0, 1, 9, 0]
+    again = pickle.loads(pickle.dumps(growing))
+    assert np.array_equal(again.row({"a": 1.0}), growing.row({"a": 1.0}))
+
+
+def test_values_in_a_sequence_stand_in_its_order() -> None:
+    growing = Growing(Fliptron, {}, 0)
+    for values in (tuple(range(12)), [*range(12)], (*range(11), 5.5), tuple(np.arange(12.0))):
+        row = growing.row(values)
+        assert row[:13].tolist() == [1.0, *map(float, values)]
+        assert row.size == growing.width
+    assert growing.row((7.0, 8.0))[:4].tolist() == [1.0, 7.0, 8.0, 0.0]
+    assert growing.row(tuple(range(20)))[1:21].tolist() == [*map(float, range(20))]
+    with pytest.raises(InputError, match="is neither a number nor a word"):
+        growing.row((*range(19), [1]))

@@ -61,7 +61,7 @@ class NoisyBanditLearner(coba.Learner):  # type: ignore[misc]  # coba has no typ
         self._growing = Growing(learner, settings, whole("seed", seed, 0, 2**63 - 1), constant=fit_intercept)
         if self._growing.full_information:
             raise InputError("the learner learns from true labels, which coba's interactions do not have")
-        self._latest: tuple[Any, Any] = (None, None)
+        self._latest: tuple[Any, Any, Any, Any] = (None, None, None, None)
         self._named = {"family": self._growing.name, **(settings or {}), "seed": seed}
 
     @property
@@ -81,13 +81,15 @@ class NoisyBanditLearner(coba.Learner):  # type: ignore[misc]  # coba has no typ
             Those that can be chosen.
         """
         growing = self._growing
-        numbers, eligible = growing.among(list(actions))
+        numbers, eligible = growing.among(actions if type(actions) is list else list(actions))
         row = growing.row(_features(context))
         if growing.learner is None:
             return actions[0], 1.0, {"greedy": numbers[0]}
-        self._latest = context, row
-        chosen, greedy, probability = growing.learner.decide(row, eligible)
-        return actions[numbers.index(chosen)], probability, {"greedy": greedy}
+        decision = growing.learner.decide(row, eligible)
+        chosen, greedy, probability = decision
+        action = actions[numbers.index(chosen)]
+        self._latest = context, row, action, decision
+        return action, probability, {"greedy": greedy}
 
     def learn(
         self, context: Any, action: Any, reward: float, probability: float | None, greedy: int | None = None
@@ -108,16 +110,18 @@ class NoisyBanditLearner(coba.Learner):  # type: ignore[misc]  # coba has no typ
             The number of the action thought best, from `predict`; None: the one that is held best now.
         """
         growing = self._growing
-        label, (latest, row) = growing.number(hashable(action)), self._latest
+        latest, row, chosen, known = self._latest
+        label = known.label if known is not None and action is chosen else growing.number(hashable(action))
         if context is not latest or row is None or row.size != growing.width:  # not what was predicted last
             row = growing.row(_features(context))
         if growing.learner is None:
             return
-        chance = 1.0 if probability is None else float(probability)
-        if greedy is None:
-            known = growing.outside(label, _features(context), chance)
-        else:
-            known = Decision(label, greedy, chance)
+        if known is None or (label, greedy, probability) != known:
+            chance = 1.0 if probability is None else float(probability)
+            if greedy is None:
+                known = growing.outside(label, _features(context), chance)
+            else:
+                known = Decision(label, greedy, chance)
         growing.learner.learn(row, known, reward)  # type: ignore[arg-type]  # what is no bit is refused there
 
     def estimate(self) -> Estimate:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Mapping
+from operator import itemgetter
+from struct import error, pack_into
 from typing import Any
 from zlib import crc32
 
@@ -26,9 +28,8 @@ _STEP = 8
 class Growing:
     """A learner of ours that takes dicts or sequences of numbers and words, and labels of any kind.
 
-    A number stands at the place of its name, which is its position in a
-    sequence; a word makes a place of its own, which holds
-    1; None is not there.
+    A number stands at the place of its name, which is its position in a sequence; a word makes a place of its own,
+    which holds 1; None is not there.
 
     Parameters
     ----------
@@ -56,17 +57,18 @@ class Growing:
         """The labels by their numbers."""
         self._numbers: dict[Any, int] = {}
         self._places: dict[Any, int] = {}
-        self._names: tuple[Any, ...] = ()
-        self._at: Array = np.empty(0, np.intp)
-        self._counted: tuple[int, ...] = ()
+        self._all: Callable[[Any], Any] = tuple
+        self._form = ""
+        self._named = self._counted = -1  # values of a mapping, and of a sequence, that fill every place
         self._asked: list[Any] = []
         self._played: list[int] = []
         self._eligible: list[int] | None = None
         self._known = 0  # labels at that time
         self.width = _STEP
         """How many places a row has."""
+        self._blank = np.zeros(self.width)
+        self._blank[0] = bool(constant)
         self._score: Callable[..., None] | None = None
-        self._constant = float(bool(constant))
 
     @property
     def full_information(self) -> bool:
@@ -132,24 +134,20 @@ class Growing:
         grow
             Whether new names get places; they are ignored otherwise.
         """
-        kind = type(x)
-        if kind is dict:
-            names, values = tuple(x), [*x.values()]
-        elif kind is tuple or kind is list:
-            names, values = self._count(len(x)), x
-        else:
-            x = {} if x is None else dict(x)
-            names, values = tuple(x), [*x.values()]
-        if names != self._names and not self._look_up(names, grow):
-            return self._slowly(names, values, grow)
+        kind, values = type(x), None
         try:
-            numbers = array("d", values)  # quicker than NumPy's own, and takes no word for a number
-        except TypeError:
-            return self._slowly(names, values, grow)
-        row = np.zeros(self.width)
-        row[0] = self._constant
-        row[self._at] = np.frombuffer(numbers)
-        return row
+            if kind is tuple or kind is list:
+                values = x if len(x) == self._counted else None
+            else:
+                x = x if kind is dict else {} if x is None else dict(x)
+                values = self._all(x) if len(x) == self._named else None
+            if values is not None:  # most often: a number for every place
+                row = self._blank.copy()
+                pack_into(self._form, row, 8, *values)  # quicker than NumPy's own, and takes no word for a number
+                return row
+        except (KeyError, error):
+            pass
+        return self._placed(x, grow)
 
     def scores(self, x: Any) -> Array:
         """The score of every label, once there are two. Nothing changes."""
@@ -179,41 +177,39 @@ class Growing:
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_score": None}
 
-    def _count(self, n: int) -> tuple[int, ...]:
-        """The names of n values in a sequence: their positions."""
-        if len(self._counted) != n:
-            self._counted = tuple(range(n))
-        return self._counted
-
-    def _look_up(self, names: tuple[Any, ...], grow: bool) -> bool:
-        """Remember where these names stand, if each has a place of its own."""
-        if len(self._places) + len(names) >= MOST:
-            return False
-        if grow:
-            for name in sorted((name for name in names if name not in self._places), key=repr):
-                self._place(name)
-        found = [self._places.get(name) for name in names]
-        if None in found:
-            return False
-        self._names, self._at = names, np.array(found, np.intp)
-        return True
+    def _placed(self, x: Any, grow: bool) -> Array:
+        """An example whose names are looked up one by one."""
+        by_position = not isinstance(x, dict)
+        named = dict(enumerate(x)) if by_position else x
+        try:
+            row = self._blank.copy()
+            row[[self._places[name] for name in named]] = array("d", named.values())
+        except (KeyError, TypeError):
+            row = self._slowly([*named.items()] if by_position else sorted(named.items(), key=_in_words), grow)
+        n = len(self._places)
+        if len(named) == n > 1 and self._named < 0:
+            self._all, self._form, self._named = itemgetter(*self._places), f"{n}d", n
+            self._counted = n if [*self._places] == [*range(n)] else -1
+        return row
 
     def _place(self, name: Any) -> int:
         at = len(self._places) + 1
         if at >= MOST:
             return 1 + crc32(repr(name).encode()) % (MOST - 1)
         self._places[name] = at
+        self._named = self._counted = -1
         if at >= self.width:
             self.width = min(-(-max(at + 1, self.width * 5 // 4) // _STEP) * _STEP, MOST)
+            self._blank = np.append(self._blank, np.zeros(self.width - self._blank.size))
             if self.learner is not None:
                 widen(self.learner, self.width)
             self._score = None
         return at
 
-    def _slowly(self, names: tuple[Any, ...], values: Any, grow: bool) -> Array:
+    def _slowly(self, pairs: list[tuple[Any, Any]], grow: bool) -> Array:
         """Words, gaps, names without a place, or more names than places."""
         known: dict[int, Any] = {}
-        for name, value in sorted(zip(names, values, strict=True), key=lambda pair: repr(pair[0])):
+        for name, value in pairs:
             if value is None:
                 continue
             place, number = ((name, value), 1.0) if isinstance(value, str) else (name, value)
@@ -222,14 +218,18 @@ class Growing:
                 at = self._place(place)
             if at is not None:
                 known[at] = known[at] + number if at in known else number
-        row = np.zeros(self.width)
-        row[0] = self._constant
+        row = self._blank.copy()
         try:
             row[list(known)] = list(known.values())
         except (TypeError, ValueError):
-            odd = next(value for value in values if not isinstance(value, str | int | float | None))
+            odd = next(value for _, value in pairs if not isinstance(value, str | int | float | None))
             raise InputError(f"{odd!r} is neither a number nor a word") from None
         return row
+
+
+def _in_words(pair: tuple[Any, Any]) -> str:
+    """What new names are put in order by, of whatever kind they are."""
+    return repr(pair[0])
 
 
 def hashable(label: Any) -> Any:

@@ -77,7 +77,7 @@ class NoisyBanditClassifier(base.Classifier):
         Parameters
         ----------
         x
-            Names and values.
+            Names and values: numbers or words.
         y
             The true label. The channel sees it, and the learner does not.
         """
@@ -97,7 +97,7 @@ class NoisyBanditClassifier(base.Classifier):
         Parameters
         ----------
         x
-            Names and values.
+            As of `learn_one`.
         """
         growing = self._growing
         if growing.learner is None:
@@ -110,7 +110,7 @@ class NoisyBanditClassifier(base.Classifier):
         Parameters
         ----------
         x
-            Names and values.
+            As of `learn_one`.
         """
         return self._growing.chances(x)
 
@@ -132,18 +132,12 @@ class NoisyBanditPolicy(bandit.base.ContextualPolicy):
 
     Parameters
     ----------
-    learner
-        The class of the learner. None: `Fliptron`, which has nothing to tune.
-    settings
-        The learner's other parameters, such as ``{"gamma": 0.1}``.
+    learner, settings, fit_intercept, seed
+        As of `NoisyBanditClassifier`; nothing is flipped here, the seed is that of the exploration.
     reward_obj
         What measures the rewards of each arm, for `ranking`.
     burn_in
         How often every arm is pulled before the learner chooses.
-    fit_intercept
-        Whether a constant 1 is added to every example.
-    seed
-        Of the exploration. None: another one every time.
 
     Examples
     --------

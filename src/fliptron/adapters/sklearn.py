@@ -178,7 +178,7 @@ class NoisyBanditClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         Parameters
         ----------
         X
-            n rows of d numbers, dense or sparse.
+            As of `fit`.
         """
         X = self._checked(X)
         sparse: bool = sp.issparse(X)
@@ -198,7 +198,7 @@ class NoisyBanditClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         Parameters
         ----------
         X
-            n rows of d numbers, dense or sparse.
+            As of `fit`.
         """
         rows = self._checked(X)
         scores = self.learner_.scores(rows)
@@ -210,7 +210,7 @@ class NoisyBanditClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         Parameters
         ----------
         X
-            n rows of d numbers, dense or sparse.
+            As of `fit`.
         """
         rows = self._checked(X)
         return np.asarray(self.classes_[self.learner_.predict(rows)])
@@ -224,7 +224,7 @@ class NoisyBanditClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         Parameters
         ----------
         X
-            n rows of d numbers, dense or sparse.
+            As of `fit`.
         """
         rows = self._checked(X)
         return np.asarray(softmax(self.learner_.scores(rows), axis=1))
