@@ -89,6 +89,9 @@ class Desk:
         """The last decision that is durable."""
         self.settled = 0
         """Up to which decision silence was taken for an answer."""
+        self.time = 0.0
+        """Of the last decision that is durable."""
+        self._silence = settings.silence  # what it was when the last snapshot was kept
         self.settling = False
         self.quiet_until = 0.0
         """No deadline passes before."""
@@ -148,7 +151,8 @@ class Desk:
         moments = self._waiting.popleft()
         if outcome.before is not None:  # somebody else's key: the journal's decision is the one
             return self.answer(outcome.before)
-        seq = self.seq = outcome.seq
+        seq, self.time = outcome.seq, entry.time
+        self.seq = seq
         self._decided, self._moments = self._decided + 1, moments
         row = Row(
             entry.model, entry.version, entry.time, entry.deadline, entry.label, entry.greedy, entry.probability,
@@ -337,8 +341,8 @@ class Desk:
     def content(self) -> bytes:
         """The model as a file of `Policy.save` or `Learner.save` has it, with what the service keeps besides."""
         service = {
-            "version": self.version, "settled": self.settled, "deadline": self._deadline,
-            "ledger": self.ledger.plain(), "sources": self.sources.plain(),
+            "version": self.version, "settled": self.settled, "deadline": self._deadline, "time": self.time,
+            "silence": self.settings.silence, "ledger": self.ledger.plain(), "sources": self.sources.plain(),
         }  # fmt: skip
         if self.encoder is None:
             return self.learner.packed({"service": service, "names": list(self.labels)})
@@ -368,7 +372,8 @@ class Desk:
         return desk
 
     def _restore(self, about: dict[str, Any], kept: Keep) -> None:
-        self.settings.check(self.labels, self.learner)
+        self.settings.check(self.labels, self.learner, None if self.encoder is None else self.encoder.schema)
+        self.time, self._silence = about["time"], about["silence"]
         self.position, self.seq = kept.position, kept.seq
         self.version, self.settled, self._deadline = about["version"], about["settled"], about["deadline"]
         self.ledger.restore(about["ledger"])
@@ -395,6 +400,7 @@ class Desk:
                     self.encoder.encode(_decode(row.record))
                 self.ledger.decided(row, replayed=True)
                 self._recent[row.seq] = row
+                self.time = max(self.time, row.time)
                 self._deadline = max(self._deadline, 0.0 if row.deadline == inf else row.deadline)
             self.seq, self._decided = rows[-1].seq, self._decided + len(rows)
             self._since += len(rows)
@@ -410,6 +416,9 @@ class Desk:
             self.learn(lesson)
         for flag in flags:
             self.sources.flag(flag)
+        if (self._silence, self.settings.silence) == ("ignore", "negative"):  # it begins with the next decision
+            self.settled = self.seq
+            store.write([self.snapshot()])
 
     def digest(self) -> str:
         """A checksum of all that is durable, equal for equal models: the drills compare it."""
