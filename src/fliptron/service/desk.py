@@ -18,7 +18,7 @@ from typing import Any, Self
 import msgspec
 import numpy as np
 
-from fliptron.arrays import Array, SparseRow
+from fliptron.arrays import Array
 from fliptron.kernels import loop
 from fliptron.kernels.vectors import lead
 from fliptron.learners.base import Learner
@@ -31,6 +31,7 @@ from fliptron.rounds import Decision
 from fliptron.service.ids import Names
 from fliptron.service.ledger import Ledger
 from fliptron.service.messages import Answer, Ask, Feedback, Refusal
+from fliptron.service.packing import eligible_of, pack, unpack
 from fliptron.service.settings import ModelSettings
 from fliptron.service.snapshots import fingerprint, loaded
 from fliptron.service.sources import Sources
@@ -46,7 +47,6 @@ from fliptron.service.store import (
     Row,
     Store,
     Taken,
-    eligible_of,
 )
 
 _REMEMBERED = 20_000  # decisions whose feedback needs no look-up
@@ -430,24 +430,6 @@ class Desk:
             told.update(self._moments.tobytes())
         told.update(_encode(self.sources.plain()))
         return told.hexdigest()
-
-
-def pack(x: Any, dtype: str) -> tuple[Any, bytes]:
-    """x rounded to float32, in the learner's precision; and its bytes."""
-    if isinstance(x, SparseRow):
-        small = x.values.astype(np.float32)
-        return SparseRow(x.indices, small.astype(dtype)), x.indices.tobytes() + small.tobytes()
-    small = x.astype(np.float32)
-    return small.astype(dtype), small.tobytes()
-
-
-def unpack(packed: bytes, sparse: bool, learner: Learner) -> Any:
-    """x from bytes."""
-    if not sparse:
-        return np.frombuffer(packed, np.float32).astype(learner._dtype)
-    half = len(packed) // 2
-    values = np.frombuffer(packed, np.float32, offset=half).astype(learner._dtype)
-    return SparseRow(np.frombuffer(packed[:half], np.int32).copy(), values)
 
 
 def _labels(policy: Policy | Learner, settings: ModelSettings) -> tuple[Any, ...]:
