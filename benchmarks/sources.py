@@ -3,10 +3,9 @@
 make bench NAME=sources, or python benchmarks/sources.py [runs] [bits]
 
 A Fliptron plays; its bits come from a hundred sources, of which twenty lie in one way or another, or none, and whoever
-is flagged goes into quarantine. Every honest source has rates of its own, within 0.02 of the channel's. Data and seeds
-are others than those by which the detector was chosen (handwritten digits, seed 1). Written to
-docs/tables/sources.md is how many liars were found within so many of their bits, and how many honest sources were
-flagged, over all runs of a row.
+is flagged goes into quarantine. Every honest source has rates of its own, within 0.02 of the channel's. The detector
+was chosen on handwritten digits with seed 1, which is not among these. Written to docs/tables/sources.md is how many
+liars were found within so many of their bits, and how many honest sources were flagged, over all runs of a row.
 """
 
 from __future__ import annotations
@@ -84,9 +83,9 @@ def main(runs: int, bits: int) -> None:
         "# Which liars are found",
         "",
         f"A hundred sources send bits to a Fliptron, {bits} each in the mean; twenty of them lie, or none, and whoever",
-        f"is flagged goes into quarantine. Data ({', '.join(DATA)}) and seeds ({SEED} to {SEED + runs - 1}) are others than",
-        f"the detector was chosen by; honest sources have rates of their own, within {_OWN} of the channel's. Made by",
-        "`make bench NAME=sources`.",
+        f"is flagged goes into quarantine. The detector was chosen on digits with seed 1; these are {', '.join(DATA)}",
+        f"with seeds {SEED} to {SEED + runs - 1}. Honest sources have rates of their own, within {_OWN} of the",
+        "channel's. Made by `make bench NAME=sources`.",
         "",
         f"| ρ0, ρ1 | sources | found within 50 bits | 150 | {bits} | half of them within | honest ones flagged |",
         "|---|---|---|---|---|---|---|",
