@@ -46,6 +46,8 @@ sha256 = "{digest}"
 scopes = ["decide", "feedback", "admin"]
 """
 _CONNECTIONS = 6
+LABELS: dict[str, list[Any]] = {"now": ["a", "b", "c", "d"], "later": [0, 1, 2]}
+"""Of the models in both drills."""
 
 
 class Book:
@@ -74,6 +76,31 @@ class Book:
         elif status == "duplicate":
             assert self.sent[event] > 1, f"{event} is no duplicate"
 
+    async def round(self, connection: Connection, model: str, ask: Any, rng: random.Random, mine: list[Any]) -> None:
+        """Ask for a decision, send bits for this one or earlier ones, some twice, and write down the answers."""
+        answer = await connection.call("decide", ask)
+        self.decided(model, ask.get("key"), answer)
+        mine.append((model, answer["event_id"]))
+        for _ in range(rng.choice((0, 1, 1, 2))):
+            event = mine[-1 - min(int(rng.expovariate(0.1)), len(mine) - 1)]
+            bit = rng.randrange(2)
+            self.sent[event] = self.sent.get(event, 0) + 1
+            told = await connection.call("feedback", {"event_id": event[1], "bit": bit})
+            self.heard(event, bit, told["status"])
+
+    def check(self, rows: dict[int, tuple[int, float]], bits: dict[int, int]) -> None:
+        """Hold the journal's labels and probabilities, and its bits, against what clients were told."""
+        for (model, event), answer in self.decisions.items():
+            label, probability = rows.get(_number(event), (0, None))
+            found = LABELS[model][label], probability
+            assert found == (answer["label"], answer["probability"]), f"decision {event} is lost, or another"
+        for (_, event), bit in self.bits.items():
+            assert bits.get(_number(event)) == bit, f"the bit of {event} is lost"
+
+
+def _number(event: str) -> int:
+    return int(event.split("-", maxsplit=1)[0], 16)
+
 
 async def _client(book: Book, port: int, token: str, model: str, rng: random.Random, stop: float) -> None:
     try:
@@ -84,15 +111,7 @@ async def _client(book: Book, port: int, token: str, model: str, rng: random.Ran
             features: Any = [rng.gauss(0, 1) for _ in range(8)]
             if model == "now":
                 features = {"age": rng.randint(1, 90), "city": rng.choice("xyz"), "page": f"p{rng.randrange(500)}"}
-            answer = await connection.call("decide", {"features": features, **({"key": key} if key else {})})
-            book.decided(model, key, answer)
-            mine.append((model, answer["event_id"]))
-            for _ in range(rng.choice((0, 1, 1, 2))):
-                event = mine[-1 - min(int(rng.expovariate(0.1)), len(mine) - 1)]
-                bit = rng.randrange(2)
-                book.sent[event] = book.sent.get(event, 0) + 1
-                told = await connection.call("feedback", {"event_id": event[1], "bit": bit})
-                book.heard(event, bit, told["status"])
+            await book.round(connection, model, {"features": features, **({"key": key} if key else {})}, rng, mine)
     except (OSError, asyncio.IncompleteReadError):  # it was killed
         return
     except Refused as refused:
@@ -137,16 +156,11 @@ def check(path: Path, book: Book) -> None:
     """Hold a journal that nobody uses against what clients were told."""
     journal = Journal(path)
     numbers = {model.name: model.number for model in journal.models()}
-    labels = {"now": ["a", "b", "c", "d"], "later": [0, 1, 2]}
-    for (model, event), answer in book.decisions.items():
-        row = journal.find(numbers[model], int(event.split("-")[0], 16))
-        assert row is not None, f"decision {event} is lost"
-        assert labels[model][row.label] == answer["label"]
-        assert row.probability == answer["probability"]
     database = apsw.Connection(str(path))
-    bits = dict(database.execute("SELECT seq, bit FROM feedback"))
-    for (_, event), bit in book.bits.items():
-        assert bits.get(int(event.split("-")[0], 16)) == bit, f"the bit of {event} is lost"
+    decisions: Any = database.execute("SELECT seq, label, probability FROM decision").fetchall()
+    book.check(
+        {seq: (label, p) for seq, label, p in decisions}, dict(database.execute("SELECT seq, bit FROM feedback"))
+    )
     twice = database.execute(
         "SELECT count(*) FROM (SELECT seq FROM applied GROUP BY seq, kind HAVING count(*) > 1)"
     ).get

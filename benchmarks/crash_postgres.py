@@ -195,26 +195,12 @@ class Drill:
     async def _round(self, connection: Connection, model: str, rng: random.Random, mine: list[Any]) -> None:
         key = f"k{rng.randrange(10**5)}" if rng.random() < 0.3 else None
         features = [rng.gauss(0, 1) for _ in range(8)]
-        answer = await connection.call("decide", {"features": features, **({"key": key} if key else {})})
-        self.book.decided(model, key, answer)
-        mine.append((model, answer["event_id"]))
-        for _ in range(rng.choice((0, 1, 1, 2))):
-            event = mine[-1 - min(int(rng.expovariate(0.1)), len(mine) - 1)]
-            bit = rng.randrange(2)
-            self.book.sent[event] = self.book.sent.get(event, 0) + 1
-            told = await connection.call("feedback", {"event_id": event[1], "bit": bit})
-            self.book.heard(event, bit, told["status"])
+        await self.book.round(connection, model, {"features": features, **({"key": key} if key else {})}, rng, mine)
 
     def check(self) -> None:
         """Hold the database against what clients were told, and the models against what was applied."""
         rows = {seq: (label, p) for seq, label, p in self._ask("SELECT seq, label, probability FROM decision")}
-        labels = {"now": ["a", "b", "c", "d"], "later": [0, 1, 2]}
-        for (model, event), answer in self.book.decisions.items():
-            label, probability = rows[int(event.split("-")[0], 16)]
-            assert (labels[model][label], probability) == (answer["label"], answer["probability"])
-        bits = dict(self._ask("SELECT seq, bit FROM feedback"))
-        for (_, event), bit in self.book.bits.items():
-            assert bits.get(int(event.split("-")[0], 16)) == bit, f"the bit of {event} is lost"
+        self.book.check(rows, dict(self._ask("SELECT seq, bit FROM feedback")))
         store = Postgres(self.database.address())
         numbers = {model.name: model.number for model in store.models()}
         due = {

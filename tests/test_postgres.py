@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from fliptron import InputError
+from fliptron.service.inbox import DUE, MADE, NOTED, Claimed, Lessons
 from fliptron.service.settings import ModelSettings
 from fliptron.service.store import (
     AUDIT,
@@ -31,7 +32,7 @@ from serving import serving, settings
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
 from fliptron.service import election, statements  # noqa: E402
-from fliptron.service.postgres import DUE, MADE, NOTED, Claimed, Lessons, Postgres  # noqa: E402
+from fliptron.service.postgres import Postgres  # noqa: E402
 
 Open = Callable[[], Postgres]
 

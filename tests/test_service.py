@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -424,6 +425,37 @@ def test_silence_is_learnt_at_the_deadline_in_the_order_of_decisions(tmp_path: P
     run(play())
 
 
+def test_a_clock_that_is_set_back_stops_no_deadline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = shop(silence="negative", wait=0.2)
+
+    async def play(ahead: float) -> None:
+        real = time.time
+        with monkeypatch.context() as patch:
+            patch.setattr("fliptron.service.office.time.time", lambda: real() + ahead)
+            async with serving(settings(told), tmp_path / "journal.db") as client:
+                await client.decide({"age": 30})
+                ahead -= 5000.0  # now it is set back
+                await client.decide({"age": 30})
+                desk = client.office.desks["shop"]
+                while desk.settled < desk.seq:
+                    await asyncio.sleep(0.02)
+
+    run(asyncio.wait_for(play(10_000.0), 10))
+    run(asyncio.wait_for(play(0.0), 10))  # and again, while it was away
+
+
+def test_silence_that_begins_to_count_does_so_with_the_next_decision(tmp_path: Path) -> None:
+    async def play(silence: Any, seconds: float) -> Any:
+        async with serving(settings(shop(silence=silence, wait=0.1)), tmp_path / "journal.db") as client:
+            await client.decide({"age": 30})
+            await asyncio.sleep(seconds)
+            return [each.applied.seq for each in client.office.store.lessons(1, 0)]
+
+    assert asyncio.run(play("ignore", 0.2)) == []
+    assert asyncio.run(play("negative", 0.0)) == []
+    assert asyncio.run(play("negative", 0.5)) == [2, 3]
+
+
 def test_an_apprentice_plays_what_it_is_told_and_learns(tmp_path: Path) -> None:
     async def play() -> None:
         async with serving(settings(shop(apprentice=True)), tmp_path / "journal.db") as client:
@@ -500,6 +532,15 @@ def test_the_journal_goes_on_only_with_the_same_model(tmp_path: Path) -> None:
     Desk.opened(shop(), journal)
     with pytest.raises(InputError, match="has the labels"):
         Desk.opened(shop(labels=("a", "b")), journal)
+    with pytest.raises(InputError, match="has another schema"):
+        Desk.opened(shop(schema={"age": "number"}), journal)
+    with pytest.raises(InputError, match="has a schema, the settings 3 features"):
+        Desk.opened(shop(schema=None, features=3), journal)
+    Desk.opened(shop("x", schema=None, features=3), journal)
+    with pytest.raises(InputError, match="has 3 features, the settings 4"):
+        Desk.opened(shop("x", schema=None, features=4), journal)
+    with pytest.raises(InputError, match="has another schema"):
+        Desk.opened(shop("x"), journal)
     with pytest.raises(InputError, match="is a Fliptron"):
         Desk.opened(shop(learner="Banditron", gamma=0.1), journal)
     with pytest.raises(InputError, match="one such as Fliptron"):

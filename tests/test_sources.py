@@ -12,7 +12,7 @@ import pytest
 from fliptron.service.copies import Original
 from fliptron.service.desk import Desk
 from fliptron.service.snapshots import loaded
-from fliptron.service.sources import LIMIT, Sources
+from fliptron.service.sources import LIMIT, Sources, _of
 from fliptron.service.sqlite import Journal
 from serving import Client, flipped, generator, record, serving, settings, shop, wanted
 
@@ -56,6 +56,41 @@ def test_a_machine_that_clicks_everything_is_found_where_clicks_are_rare() -> No
 @pytest.mark.parametrize("rates", [(0.05, 0.1), (0.2, 0.4), (0.02, 0.9)])
 def test_honest_sources_are_left_alone(rates: Any) -> None:
     assert [judged(lambda bit, _: bit, rates, 400, seed) for seed in range(20)] == [None] * 20
+
+
+def test_honest_evidence_is_a_supermartingale() -> None:
+    """Exactly: from any state, the ratio by the channel's own likelihood does not grow on the average."""
+    random = generator(8)
+    sources, p = Sources(), 0.3 + 0.4 * 0.9
+    for _ in range(40):
+        sources.weigh("it", 0.9, 0.3, 0.4, int(random.random() < p))
+    state = sources._evidence["it"].copy()
+
+    def ratio(bit: int) -> float:
+        again = Sources()
+        again._evidence["it"] = state.copy()
+        again.weigh("it", 0.9, 0.3, 0.4, bit)
+        return float(np.exp(_of(again._evidence["it"])))
+
+    assert p * ratio(1) + (1 - p) * ratio(0) <= np.exp(_of(state)) * (1 + 1e-12)
+
+
+def test_a_source_that_begins_to_lie_is_found() -> None:
+    def turned(bit: int, random: Any, count: list[int] = [0]) -> int:  # noqa: B006
+        count[0] += 1
+        return bit if count[0] <= 1500 else 1 - bit
+
+    found = judged(turned, (0.05, 0.1), 2300, 3)
+    assert found is not None
+    assert 1500 < found <= 2200  # a new account begins after 2,000 bits
+
+
+def test_the_table_of_liars_is_made() -> None:
+    import sources as table  # type: ignore[import-not-found]
+
+    found = table.play("digits", (0.02, 0.9), "invert every bit", 40, 3)
+    assert len(found.liars) > 10
+    assert found.honest_flagged == 0
 
 
 def test_where_all_look_odd_the_channel_has_changed_and_nobody_is_flagged() -> None:

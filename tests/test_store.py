@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from fliptron import InputError
-from fliptron.service.sqlite import Journal, back_up
+from fliptron.service.backup import back_up
+from fliptron.service.sqlite import Journal
 from fliptron.service.store import (
     AUDIT,
     BIT,

@@ -14,9 +14,9 @@ import click
 from fliptron.cli.group import Whole, command
 from fliptron.refusals import InputError
 from fliptron.service.app import App
+from fliptron.service.backup import back_up
 from fliptron.service.serving import open_store, run
 from fliptron.service.settings import SCOPES, ModelSettings, Settings, read_settings
-from fliptron.service.sqlite import back_up
 from fliptron.service.tokens import new_token as make_token
 
 

@@ -18,7 +18,7 @@ from typing import Any, Self
 import msgspec
 import numpy as np
 
-from fliptron.arrays import Array, SparseRow
+from fliptron.arrays import Array
 from fliptron.kernels import loop
 from fliptron.kernels.vectors import lead
 from fliptron.learners.base import Learner
@@ -31,6 +31,7 @@ from fliptron.rounds import Decision
 from fliptron.service.ids import Names
 from fliptron.service.ledger import Ledger
 from fliptron.service.messages import Answer, Ask, Feedback, Refusal
+from fliptron.service.packing import eligible_of, pack, unpack
 from fliptron.service.settings import ModelSettings
 from fliptron.service.snapshots import fingerprint, loaded
 from fliptron.service.sources import Sources
@@ -46,7 +47,6 @@ from fliptron.service.store import (
     Row,
     Store,
     Taken,
-    eligible_of,
 )
 
 _REMEMBERED = 20_000  # decisions whose feedback needs no look-up
@@ -89,6 +89,9 @@ class Desk:
         """The last decision that is durable."""
         self.settled = 0
         """Up to which decision silence was taken for an answer."""
+        self.time = 0.0
+        """Of the last decision that is durable."""
+        self._silence = settings.silence  # what it was when the last snapshot was kept
         self.settling = False
         self.quiet_until = 0.0
         """No deadline passes before."""
@@ -148,7 +151,8 @@ class Desk:
         moments = self._waiting.popleft()
         if outcome.before is not None:  # somebody else's key: the journal's decision is the one
             return self.answer(outcome.before)
-        seq = self.seq = outcome.seq
+        seq, self.time = outcome.seq, entry.time
+        self.seq = seq
         self._decided, self._moments = self._decided + 1, moments
         row = Row(
             entry.model, entry.version, entry.time, entry.deadline, entry.label, entry.greedy, entry.probability,
@@ -337,8 +341,8 @@ class Desk:
     def content(self) -> bytes:
         """The model as a file of `Policy.save` or `Learner.save` has it, with what the service keeps besides."""
         service = {
-            "version": self.version, "settled": self.settled, "deadline": self._deadline,
-            "ledger": self.ledger.plain(), "sources": self.sources.plain(),
+            "version": self.version, "settled": self.settled, "deadline": self._deadline, "time": self.time,
+            "silence": self.settings.silence, "ledger": self.ledger.plain(), "sources": self.sources.plain(),
         }  # fmt: skip
         if self.encoder is None:
             return self.learner.packed({"service": service, "names": list(self.labels)})
@@ -368,7 +372,8 @@ class Desk:
         return desk
 
     def _restore(self, about: dict[str, Any], kept: Keep) -> None:
-        self.settings.check(self.labels, self.learner)
+        self.settings.check(self.labels, self.learner, None if self.encoder is None else self.encoder.schema)
+        self.time, self._silence = about["time"], about["silence"]
         self.position, self.seq = kept.position, kept.seq
         self.version, self.settled, self._deadline = about["version"], about["settled"], about["deadline"]
         self.ledger.restore(about["ledger"])
@@ -395,6 +400,7 @@ class Desk:
                     self.encoder.encode(_decode(row.record))
                 self.ledger.decided(row, replayed=True)
                 self._recent[row.seq] = row
+                self.time = max(self.time, row.time)
                 self._deadline = max(self._deadline, 0.0 if row.deadline == inf else row.deadline)
             self.seq, self._decided = rows[-1].seq, self._decided + len(rows)
             self._since += len(rows)
@@ -410,6 +416,9 @@ class Desk:
             self.learn(lesson)
         for flag in flags:
             self.sources.flag(flag)
+        if (self._silence, self.settings.silence) == ("ignore", "negative"):  # it begins with the next decision
+            self.settled = self.seq
+            store.write([self.snapshot()])
 
     def digest(self) -> str:
         """A checksum of all that is durable, equal for equal models: the drills compare it."""
@@ -421,24 +430,6 @@ class Desk:
             told.update(self._moments.tobytes())
         told.update(_encode(self.sources.plain()))
         return told.hexdigest()
-
-
-def pack(x: Any, dtype: str) -> tuple[Any, bytes]:
-    """x rounded to float32, in the learner's precision; and its bytes."""
-    if isinstance(x, SparseRow):
-        small = x.values.astype(np.float32)
-        return SparseRow(x.indices, small.astype(dtype)), x.indices.tobytes() + small.tobytes()
-    small = x.astype(np.float32)
-    return small.astype(dtype), small.tobytes()
-
-
-def unpack(packed: bytes, sparse: bool, learner: Learner) -> Any:
-    """x from bytes."""
-    if not sparse:
-        return np.frombuffer(packed, np.float32).astype(learner._dtype)
-    half = len(packed) // 2
-    values = np.frombuffer(packed, np.float32, offset=half).astype(learner._dtype)
-    return SparseRow(np.frombuffer(packed[:half], np.int32).copy(), values)
 
 
 def _labels(policy: Policy | Learner, settings: ModelSettings) -> tuple[Any, ...]:

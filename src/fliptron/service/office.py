@@ -41,15 +41,19 @@ class Office:
         self.store = store
         self.desks = {desk.name: desk for desk in desks}
         self.clerk = Clerk(store, self._roll_back, most)
-        self._clock = 0.0
+        self._clock = max((desk.time for desk in self.desks.values()), default=0.0)
+        self._looked = time.monotonic()
         self._loop = asyncio.get_running_loop()
         self._watchers: dict[str, set[asyncio.Queue[Live | None]]] = {name: set() for name in self.desks}
         self._kept = time.monotonic()
         self._ticking = asyncio.create_task(self._tick())
 
     def now(self) -> float:
-        """Seconds since 1970; never less than before."""
-        self._clock = max(self._clock, time.time())
+        """Seconds since 1970. Should the machine's clock be set back, also while we were away, it goes on from where it
+        was: deadlines come in the order of decisions, and each of them passes."""
+        looked = time.monotonic()
+        self._clock = max(self._clock + looked - self._looked, time.time())
+        self._looked = looked
         return self._clock
 
     async def decide(self, desk: Desk, ask: Ask) -> Answer:

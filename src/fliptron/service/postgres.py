@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -25,6 +24,8 @@ from psycopg import errors
 from fliptron.refusals import InputError
 from fliptron.service import election, statements
 from fliptron.service.ids import KEY_BYTES
+from fliptron.service.inbox import MADE, NOTED, Claimed, Lessons
+from fliptron.service.reading import Reader, told
 from fliptron.service.store import (
     AUDIT,
     BIT,
@@ -38,50 +39,21 @@ from fliptron.service.store import (
     Heard,
     Keep,
     Kept,
-    Lesson,
-    Model,
     Outcome,
     Row,
     Settle,
     StoreError,
     Taken,
-    Token,
     runs,
     settled,
 )
 
 LEAST_VERSION = 14
-MADE, DUE, NOTED = 2, 3, 4
-"""What waits in the inbox besides a bit and an audit: a decision that was made; one whose deadline will pass, where
-silence is an answer; feedback that is counted and never learnt."""
 _NOW = -1  # not in the inbox: the process that writes it holds the office
-_BATCH = 1000
-_PATIENCE = 3  # seconds for a connection to be made
 _FAREWELL = 0.05  # seconds that the server may need to end a session
-_PAUSED = 5  # seconds after which the server ends a transaction whose process does not go on, and its locks with it
 
 
-class Claimed(msgspec.Struct, gc=False):
-    """Something in the inbox."""
-
-    kind: int
-    row: Row
-    heard: Heard | None
-    """The feedback, or of an audit the auditor's; None if there is none yet."""
-    learnt: int | None
-    """The bit of the decision that was learnt before."""
-
-
-class Lessons(msgspec.Struct):
-    """What came of what was claimed."""
-
-    applied: list[Applied]
-    waiting: list[Row]
-    """Decisions to be claimed again when their deadline has passed."""
-    entries: list[Keep | Flag]
-
-
-class Postgres:
+class Postgres(Reader):
     """A journal in a database; see `fliptron.service.store` for what it promises.
 
     Parameters
@@ -94,13 +66,10 @@ class Postgres:
     shared: ClassVar[bool] = True
 
     def __init__(self, address: str) -> None:
-        self._address = address
+        super().__init__(address)
         self.epoch: int | None = None
         """Of the office that this process holds; None if it does not."""
         self._writer: Any = None
-        self._reading = threading.Lock()
-        self._reader: Any = None
-        self._size: dict[str, int] = {}
         try:
             with self._connect() as connection:
                 self._prepare(connection)
@@ -108,18 +77,7 @@ class Postgres:
             self._writer, self._reader = self._connect(), self._connect()
         except psycopg.Error as error:
             self.close()
-            raise InputError(f"the database cannot be used as a journal ({_told(error)})") from None
-
-    def _connect(self) -> Any:
-        connection = psycopg.connect(
-            self._address, autocommit=True, connect_timeout=_PATIENCE, application_name=election.name(),
-            tcp_user_timeout=5000,
-        )  # fmt: skip
-        found = connection.execute("SHOW synchronous_commit").fetchone()
-        if found is not None and found[0] == "off":  # an answer must mean that it is on the disk
-            connection.execute("SET synchronous_commit = on")
-        connection.execute(f"SET idle_in_transaction_session_timeout = '{_PAUSED}s'")
-        return connection
+            raise InputError(f"the database cannot be used as a journal ({told(error)})") from None
 
     def _prepare(self, connection: Any) -> None:
         if connection.info.server_version < LEAST_VERSION * 10_000:
@@ -354,7 +312,7 @@ class Postgres:
             self.resign()
             raise
         except (errors.DeadlockDetected, errors.SerializationFailure) as error:
-            raise _AgainError(f"the database is busy ({_told(error)}), so nothing was kept; try again") from error
+            raise _AgainError(f"the database is busy ({told(error)}), so nothing was kept; try again") from error
         except psycopg.Error as error:
             raise self._refusal(error) from error
 
@@ -375,138 +333,7 @@ class Postgres:
             self.resign()
         if isinstance(error, errors.DiskFull):
             return FullError("the database's disk is full, so nothing was kept; try again when there is room")
-        return StoreError(f"the database cannot be written now ({_told(error)}); try again")
-
-    # ------------------------------------------------------------------ reading
-
-    def _read(self, query: Any, values: Any = ()) -> list[Any]:
-        with self._reading:
-            try:
-                return self._rows(query, values)
-            except psycopg.OperationalError:  # the server may have been started anew
-                with suppress(psycopg.Error):
-                    self._reader.close()
-            try:
-                self._reader = self._connect()
-                return self._rows(query, values)
-            except psycopg.Error as error:
-                raise StoreError(f"the database cannot be read now ({_told(error)}); try again") from error
-
-    def _rows(self, query: Any, values: Any) -> list[Any]:
-        with self._reader.cursor(binary=True) as cursor:
-            cursor.execute(query, values)
-            found: list[Any] = cursor.fetchall() if cursor.description is not None else []
-            return found
-
-    def open_model(self, name: str, about: bytes) -> Model:
-        """The model of this name; made with `about` if there is none."""
-        known = "SELECT number, name, about FROM model WHERE name = %s"
-        found = self._read(known, (name,))
-        if not found:
-            self._read("INSERT INTO model (name, about) VALUES (%s, %s) ON CONFLICT DO NOTHING", (name, about))
-            found = self._read(known, (name,))
-        return Model(*found[0])
-
-    def models(self) -> list[Model]:
-        """All models."""
-        return [Model(*each) for each in self._read("SELECT number, name, about FROM model ORDER BY number")]
-
-    def find(self, model: int, seq: int) -> Row | None:
-        """One decision."""
-        if not 0 <= seq < 2**63:
-            return None
-        found = self._read(f"SELECT {statements.COLUMNS} FROM decision WHERE seq = %s AND model = %s", (seq, model))
-        return Row(*found[0]) if found else None
-
-    def find_key(self, model: int, key: str) -> Row | None:
-        """The decision with a key."""
-        found = self._read(statements.KEYS, ([model], [key]))
-        return Row(*found[0]) if found else None
-
-    def snapshots(self, model: int) -> list[Keep]:
-        """The states that are kept, the newest first; one that was damaged is left out."""
-        found = self._read(
-            "SELECT position, seq, content, fingerprint, sha256 FROM state WHERE model = %s ORDER BY number DESC",
-            (model,),
-        )
-        return [
-            Keep(model, position, seq, content, fingerprint)
-            for position, seq, content, fingerprint, digest in found
-            if hashlib.sha256(content).digest() == digest
-        ]
-
-    def newest(self, model: int, than: int = 0) -> tuple[int, Keep] | None:
-        """A model's newest state and its number, which grows with every one; None if there is none with a higher one
-        than this, or if it was damaged."""
-        found = self._read(
-            "SELECT number, position, seq, content, fingerprint, sha256 FROM state WHERE model = %s AND number > %s "
-            "ORDER BY number DESC LIMIT 1",
-            (model, than),
-        )
-        if not found or hashlib.sha256(found[0][3]).digest() != found[0][5]:
-            return None
-        return found[0][0], Keep(model, *found[0][1:5])
-
-    def rows(self, model: int, after: int, limit: int) -> list[Row]:
-        """Decisions with seq > after, in order."""
-        found = self._read(
-            f"SELECT {statements.COLUMNS} FROM decision WHERE seq > %s AND model = %s ORDER BY seq LIMIT %s",
-            (after, model, limit),
-        )
-        return [Row(*each) for each in found]
-
-    def lessons(self, model: int, after: int) -> Iterator[Lesson]:
-        """What was learnt at positions > after, in order."""
-        while True:
-            found = self._read(statements.LESSONS, (model, after, _BATCH))
-            for each in found:
-                row = Row(*each[:14])
-                position, kind, bit, late, source, when, auditor, audited, learnt = each[14:]
-                applied = Applied(position, row.seq, kind, bit)
-                if kind == AUDIT:
-                    yield Lesson(applied, row, learnt, auditor, audited)
-                else:
-                    sent = late is False
-                    yield Lesson(applied, row, None, source if sent else None, when if sent else None)
-                after = position
-            if len(found) < _BATCH:
-                return
-
-    def flags(self, model: int) -> list[Flag]:
-        """Every time that a source went into quarantine, or out of it, in order."""
-        return [Flag(model, *flag) for flag in self._read(statements.FLAGS, (model,))]
-
-    def flagged(self, model: int) -> dict[str, Flag]:
-        """The last word on every source that was ever in quarantine."""
-        return {flag[0]: Flag(model, *flag) for flag in self._read(statements.FLAGGED, (model,))}
-
-    def export(self, model: int) -> Iterator[list[tuple[Row, int, float, int | None]]]:
-        """Decisions whose bit was learnt, in order, with bit, its time and the auditor's bit, batch by batch."""
-        after = 0
-        while found := self._read(statements.EXPORT, (after, model, _BATCH * 10)):
-            after = found[-1][13]
-            yield [(Row(*each[:14]), *each[14:]) for each in found]
-
-    def tokens(self) -> list[Token]:
-        """All tokens."""
-        found = self._read("SELECT name, digest, scopes, models FROM token ORDER BY name")
-        return [
-            Token(name, digest, tuple(scopes.split()), None if models is None else tuple(models.split()))
-            for name, digest, scopes, models in found
-        ]
-
-    def add_token(self, token: Token) -> None:
-        """Keep a token; one of the same name is replaced."""
-        models = None if token.models is None else " ".join(token.models)
-        self._read(statements.TOKEN, (token.name, token.digest, " ".join(token.scopes), models))
-
-    def size(self) -> dict[str, int]:
-        """Bytes of its parts, as `measure` found them."""
-        return self._size
-
-    def measure(self) -> None:
-        """Find out how large the parts are."""
-        self._size = dict(self._read(statements.SIZES))
+        return StoreError(f"the database cannot be written now ({told(error)}); try again")
 
     def close(self) -> None:
         """Let go of everything."""
@@ -527,7 +354,3 @@ _WRITERS: dict[type, _Write] = {
     Keep: Postgres._write_state,
     Flag: Postgres._write_flag,
 }
-
-
-def _told(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__

@@ -10,11 +10,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fliptron.service.copies import Original
+from fliptron.service.inbox import DUE, MADE, NOTED, Claimed, Lessons
 from fliptron.service.settings import ModelSettings
 from fliptron.service.store import AUDIT, BIT, Applied, Flag, Kept, Lesson, StoreError, settled
 
 if TYPE_CHECKING:
-    from fliptron.service.postgres import Claimed, Lessons, Postgres
+    from fliptron.service.postgres import Postgres
 
 OFTEN = 0.1
 """Seconds between two looks at the inbox, at least."""
@@ -98,8 +99,6 @@ class Pupil(threading.Thread):
 
     def learn(self, desk: Original, claimed: list[Claimed]) -> Lessons:
         """Take in what was claimed; all that comes of it is to be written together."""
-        from fliptron.service.postgres import DUE, MADE, NOTED, Lessons  # noqa: PLC0415
-
         applied: list[Applied] = []
         waiting = []
         learnt: dict[int, int | None] = {}

@@ -86,7 +86,7 @@ class ModelSettings:
             raise InputError(f"{kind.__name__} cannot be built ({error})") from None
         return made
 
-    def check(self, labels: tuple[Any, ...], learner: Learner) -> None:
+    def check(self, labels: tuple[Any, ...], learner: Learner, schema: Schema | None) -> None:
         """Refuse to go on with a model in the journal that is not the one described here."""
         if self.labels is not None and tuple(self.labels) != labels:
             raise InputError(
@@ -96,6 +96,14 @@ class ModelSettings:
         if self.file is None and type(learner) is not self._kind():
             raise InputError(
                 f"the journal's model {self.name!r} is a {type(learner).__name__}, and not a {self.learner}"
+            )
+        if self.schema is not None and self._schema() != schema:
+            raise InputError(f"the journal's model {self.name!r} has another schema; another name begins anew")
+        if self.features is not None and (schema is not None or self.features != learner.n_features):
+            has = "a schema" if schema is not None else f"{learner.n_features} features"
+            raise InputError(
+                f"the journal's model {self.name!r} has {has}, the settings {self.features} features; another name "
+                "begins anew"
             )
 
     def _kind(self) -> type[Any]:

@@ -17,6 +17,7 @@ import apsw
 import msgspec
 
 from fliptron.refusals import InputError
+from fliptron.service import tables
 from fliptron.service.ids import KEY_BYTES
 from fliptron.service.store import (
     AUDIT,
@@ -38,65 +39,22 @@ from fliptron.service.store import (
     StoreError,
     Taken,
     Token,
+    lesson_of,
+    row_of,
     runs,
     settled,
+    token_of,
+    undamaged,
 )
 
 LEAST_VERSION = (3, 51, 3)
 """Of SQLite: older ones may lose what a write-ahead log holds while a checkpoint is reset."""
 FORMAT = 1
-_APPLICATION = 0x464C4950  # "FLIP": what `file` and we know the file by
+APPLICATION = 0x464C4950
+"""What `file` and we know a journal by: "FLIP"."""
 _KEPT = 2  # snapshots of a model
 _BATCH = 1000
 _GROUPS = (64, 16, 4, 1)  # rows that one statement inserts: the interpreter's lock is let go once for all of them
-_TABLES = """
-CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
-CREATE TABLE model (number INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL, about BLOB NOT NULL);
-CREATE TABLE decision (
-    seq INTEGER PRIMARY KEY, model INTEGER NOT NULL, version INTEGER NOT NULL, time REAL NOT NULL, deadline REAL,
-    label INTEGER NOT NULL, greedy INTEGER NOT NULL, probability REAL NOT NULL, margin REAL, eligible BLOB,
-    x BLOB NOT NULL, record BLOB, source TEXT, key TEXT
-);
-CREATE UNIQUE INDEX decision_key ON decision (model, key) WHERE key IS NOT NULL;
-CREATE TABLE feedback (
-    seq INTEGER PRIMARY KEY, time REAL NOT NULL, bit INTEGER NOT NULL, source TEXT,
-    late INTEGER NOT NULL, usable INTEGER NOT NULL
-);
-CREATE TABLE audit (seq INTEGER PRIMARY KEY, time REAL NOT NULL, bit INTEGER NOT NULL, source TEXT);
-CREATE TABLE applied (
-    position INTEGER PRIMARY KEY, model INTEGER NOT NULL, seq INTEGER NOT NULL, kind INTEGER NOT NULL, bit INTEGER
-);
-CREATE UNIQUE INDEX applied_once ON applied (seq, kind);
-CREATE TABLE snapshot (
-    model INTEGER NOT NULL, position INTEGER NOT NULL, seq INTEGER NOT NULL, content BLOB NOT NULL,
-    sha256 BLOB NOT NULL, fingerprint TEXT NOT NULL, time REAL NOT NULL
-);
-CREATE TABLE source (
-    number INTEGER PRIMARY KEY, model INTEGER NOT NULL, name TEXT NOT NULL, quarantined INTEGER NOT NULL,
-    time REAL NOT NULL, reason TEXT NOT NULL, position INTEGER NOT NULL
-);
-CREATE INDEX source_last ON source (model, name, number);
-CREATE TABLE token (name TEXT PRIMARY KEY, digest BLOB NOT NULL, scopes TEXT NOT NULL, models TEXT) WITHOUT ROWID;
-"""
-_COLUMNS = (
-    "decision.model, version, decision.time, deadline, label, greedy, probability, x, margin, eligible, record, "
-    "decision.source, key, decision.seq"
-)
-_SETTLE = """
-SELECT decision.seq, applied.seq IS NOT NULL, feedback.bit, feedback.usable, feedback.late, coalesce((
-    SELECT quarantined FROM source WHERE source.model = decision.model AND name = decision.source
-    ORDER BY number DESC LIMIT 1), 0)
-FROM decision LEFT JOIN feedback USING (seq)
-LEFT JOIN applied ON applied.seq = decision.seq AND applied.kind = 0
-WHERE decision.seq IN (SELECT value FROM json_each(?))
-"""
-_INSERTS = {
-    "decision": "decision (model, version, time, deadline, label, greedy, probability, x, margin, eligible, record, "
-    "source, key, seq)",
-    "feedback": "feedback (seq, time, bit, source, late, usable)",
-    "audit": "audit (seq, time, bit, source)",
-    "applied": "applied (position, model, seq, kind, bit)",
-}
 
 
 class Journal:
@@ -129,10 +87,10 @@ class Journal:
             raise InputError(f"{path} does not exist; a journal is expected")
         self._lock = _locked(self.path) if vfs is None and alone else None
         if self._lock is not None:
-            with _said(self.path):
+            with said(self.path):
                 os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))  # it holds a secret
         try:
-            with _said(self.path):
+            with said(self.path):
                 self._connect()
         except BaseException:
             self._unlock()
@@ -144,7 +102,7 @@ class Journal:
             "SELECT count(*) FROM sqlite_schema", self._writer
         ):
             self._create()
-        elif self._one("PRAGMA application_id", self._writer) != _APPLICATION:
+        elif self._one("PRAGMA application_id", self._writer) != APPLICATION:
             raise InputError(f"{self.path} is a database of something else; a journal, or a new name, is expected")
         elif self._one("PRAGMA user_version", self._writer) != FORMAT:
             raise InputError(OTHER_FORMAT.format(self.path, FORMAT))
@@ -166,14 +124,14 @@ class Journal:
 
     def _create(self) -> None:
         with self._writer:
-            self._writer.execute(_TABLES)
-            self._writer.execute(f"PRAGMA application_id = {_APPLICATION}")
+            self._writer.execute(tables.TABLES)
+            self._writer.execute(f"PRAGMA application_id = {APPLICATION}")
             self._writer.execute(f"PRAGMA user_version = {FORMAT}")
             self._writer.execute("INSERT INTO meta VALUES ('secret', ?)", (secrets.token_bytes(KEY_BYTES),))
 
     def open_model(self, name: str, about: bytes) -> Model:
         """The model of this name; made with `about` if there is none."""
-        with _said(self.path), self._writer:
+        with said(self.path), self._writer:
             self._writer.execute("INSERT OR IGNORE INTO model (name, about) VALUES (?, ?)", (name, about))
         found: Any = self._writer.execute("SELECT number, name, about FROM model WHERE name = ?", (name,)).get
         return Model(*found)
@@ -270,10 +228,7 @@ class Journal:
     def _known(self, seqs: list[int]) -> dict[int, list[int]]:
         """Of decisions that exist: the model; whether there is a bit, an audit; whether it is settled."""
         told = self._writer.execute(
-            "SELECT json_group_array(json_array(decision.seq, decision.model, feedback.seq IS NOT NULL, "
-            "audit.seq IS NOT NULL, applied.seq IS NOT NULL)) FROM decision LEFT JOIN feedback USING (seq) "
-            "LEFT JOIN audit USING (seq) LEFT JOIN applied ON applied.seq = decision.seq AND applied.kind = 0 "
-            "WHERE decision.seq IN (SELECT value FROM json_each(?))",
+            tables.KNOWN,
             (str(seqs),),
         ).get
         return {each[0]: each[1:] for each in msgspec.json.decode(told)}
@@ -281,7 +236,7 @@ class Journal:
     def _write_settled(self, entries: Sequence[Any], places: list[int], outcomes: list[Outcome]) -> None:
         for at in places:
             entry = entries[at]
-            found: Any = self._writer.execute(_SETTLE, (str(entry.seqs),)).fetchall()
+            found: Any = self._writer.execute(tables.SETTLE, (str(entry.seqs),)).fetchall()
             known = {seq: (there, told) for seq, there, *told in found}
             done: list[Applied] = []
             for seq in dict.fromkeys(entry.seqs):
@@ -320,7 +275,7 @@ class Journal:
         start, left = 0, len(values) // width
         for size in _GROUPS:
             while left >= size:
-                self._writer.execute(_statement(table, width, size), values[start : start + size * width])
+                self._writer.execute(tables.insert(table, width, size), values[start : start + size * width])
                 start, left = start + size * width, left - size
 
     def _recover(self) -> None:
@@ -363,17 +318,13 @@ class Journal:
                 "SELECT position, seq, content, fingerprint, sha256 FROM snapshot WHERE model = ? ORDER BY rowid DESC",
                 (model,),
             ).fetchall()
-        return [
-            Keep(model, position, seq, content, fingerprint)
-            for position, seq, content, fingerprint, digest in found
-            if hashlib.sha256(content).digest() == digest
-        ]
+        return undamaged(model, found)
 
     def rows(self, model: int, after: int, limit: int) -> list[Row]:
         """Decisions with seq > after, in order."""
         with self._reading:
             found: Any = self._reader.execute(
-                f"SELECT {_COLUMNS} FROM decision WHERE seq > ? AND model = ? ORDER BY seq LIMIT ?",
+                f"SELECT {tables.COLUMNS} FROM decision WHERE seq > ? AND model = ? ORDER BY seq LIMIT ?",
                 (after, model, limit),
             )
             return [_as_row(each) for each in found]
@@ -383,25 +334,13 @@ class Journal:
         while True:
             with self._reading:
                 found: Any = self._reader.execute(
-                    f"SELECT {_COLUMNS}, position, kind, applied.bit, feedback.late, feedback.source, "
-                    "feedback.time, audit.source, audit.time, (SELECT earlier.bit FROM applied AS earlier WHERE "
-                    "earlier.seq = applied.seq AND earlier.kind = 0 AND earlier.position < applied.position) "
-                    "FROM (SELECT position, model AS m, "
-                    "seq, kind, bit FROM applied WHERE position > ? AND m = ? ORDER BY position LIMIT ?) AS applied "
-                    "JOIN decision USING (seq) LEFT JOIN feedback USING (seq) LEFT JOIN audit USING (seq) "
-                    "ORDER BY position",
+                    tables.LESSONS,
                     (after, model, _BATCH),
                 ).fetchall()
             for each in found:
-                row = _as_row(each[:14])
-                position, kind, bit, late, source, when, auditor, audited, learnt = each[14:]
-                applied = Applied(position, row.seq, kind, bit)
-                if kind == AUDIT:
-                    yield Lesson(applied, row, learnt, auditor, audited)
-                else:
-                    sent = late == 0
-                    yield Lesson(applied, row, None, source if sent else None, when if sent else None)
-                after = position
+                lesson = lesson_of(_as_row(each[:14]), *each[14:])
+                yield lesson
+                after = lesson.applied.position
             if len(found) < _BATCH:
                 return
 
@@ -424,11 +363,7 @@ class Journal:
         while True:
             with self._reading:
                 found: Any = self._reader.execute(
-                    f"SELECT {_COLUMNS}, applied.bit, CASE WHEN feedback.late = 0 THEN feedback.time END, audit.bit "
-                    "FROM decision JOIN applied ON applied.seq = decision.seq AND applied.kind = 0 "
-                    "LEFT JOIN feedback ON feedback.seq = decision.seq LEFT JOIN audit ON audit.seq = decision.seq "
-                    "WHERE decision.seq > ? AND decision.model = ? AND applied.bit IS NOT NULL "
-                    "ORDER BY decision.seq LIMIT ?",
+                    tables.EXPORT,
                     (after, model, _BATCH * 10),
                 ).fetchall()
             if not found:
@@ -440,17 +375,12 @@ class Journal:
         """All tokens."""
         with self._reading:
             found: Any = self._reader.execute("SELECT name, digest, scopes, models FROM token").fetchall()
-        return [
-            Token(name, digest, tuple(scopes.split()), None if models is None else tuple(models.split()))
-            for name, digest, scopes, models in found
-        ]
+        return [token_of(*each) for each in found]
 
     def add_token(self, token: Token) -> None:
         """Keep a token; one of the same name is replaced."""
-        models = None if token.models is None else " ".join(token.models)
-        row = (token.name, token.digest, " ".join(token.scopes), models)
-        with _said(self.path), self._writer:
-            self._writer.execute("INSERT OR REPLACE INTO token VALUES (?, ?, ?, ?)", row)
+        with said(self.path), self._writer:
+            self._writer.execute("INSERT OR REPLACE INTO token VALUES (?, ?, ?, ?)", row_of(token))
 
     def size(self) -> dict[str, int]:
         """Bytes of its parts, for operators."""
@@ -469,7 +399,7 @@ class Journal:
             self._lock = None
 
     def _row(self, where: str, values: tuple[Any, ...], connection: apsw.Connection) -> Row | None:
-        found = connection.execute(f"SELECT {_COLUMNS} FROM decision {where}", values).fetchone()
+        found = connection.execute(f"SELECT {tables.COLUMNS} FROM decision {where}", values).fetchone()
         return None if found is None else _as_row(found)
 
     @staticmethod
@@ -484,52 +414,6 @@ _WRITERS: dict[type, _Write] = {
     Keep: Journal._write_snapshot,
     Flag: Journal._write_flag,
 }
-
-
-def back_up(path: str | os.PathLike[str], copy: str | os.PathLike[str]) -> None:
-    """Copy a journal, also while a server writes to it; the copy is whole, as of one moment.
-
-    Parameters
-    ----------
-    path
-        The journal.
-    copy
-        A file that is not there yet.
-    """
-    if not Path(path).is_file():
-        raise InputError(f"{path} does not exist; a journal is expected")
-    if Path(copy).exists():
-        raise InputError(f"{copy} is there already; a new name is expected")
-    part = Path(f"{copy}.part")
-    with _said(part):
-        part.unlink(missing_ok=True)
-        source = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
-        target = apsw.Connection(str(part))
-        try:
-            source.set_busy_timeout(5000)
-            if source.execute("PRAGMA application_id").get != _APPLICATION:
-                raise InputError(f"{path} is not a journal")
-            with target.backup("main", source, "main") as copying:
-                while not copying.done:
-                    copying.step(-1)
-        finally:
-            target.close(True)
-            source.close(True)
-        handle = os.open(part, os.O_RDONLY)
-        os.fsync(handle)
-        os.close(handle)
-        os.replace(part, copy)
-
-
-_STATEMENTS: dict[tuple[str, int], str] = {}
-
-
-def _statement(table: str, width: int, size: int) -> str:
-    found = _STATEMENTS.get((table, size))
-    if found is None:
-        row = f"({', '.join('?' * width)})"
-        found = _STATEMENTS[table, size] = f"INSERT INTO {_INSERTS[table]} VALUES {', '.join([row] * size)}"
-    return found
 
 
 def _as_row(values: Any) -> Row:
@@ -557,7 +441,7 @@ def _locked(path: Path) -> int:
 
 
 @contextmanager
-def _said(path: Path) -> Iterator[None]:
+def said(path: Path) -> Iterator[None]:
     """Whatever SQLite cannot do becomes one sentence."""
     try:
         yield

@@ -20,7 +20,8 @@ office: `FencedError`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import sha256
 from typing import Any, ClassVar, Literal, Protocol
 
 import msgspec
@@ -275,11 +276,31 @@ def settled(bit: int | None, usable: bool | None, late: bool | None, quarantined
     return bit if usable else None
 
 
-def eligible_of(packed: bytes | None) -> Any:
-    """Labels from bytes."""
-    if packed is None:
-        return None
-    return memoryview(packed).cast("i").tolist()
+def lesson_of(
+    row: Row, position: int, kind: int, bit: int | None, late: int | None, source: str | None, time: float | None,
+    auditor: str | None, audited: float | None, learnt: int | None,
+) -> Lesson:  # fmt: skip
+    """A lesson, from what a store has of the step, the feedback, the audit, and the bit that was learnt before it."""
+    step = Applied(position, row.seq, kind, bit)
+    if kind == AUDIT:
+        return Lesson(step, row, learnt, auditor, audited)
+    silent = late is None or bool(late)
+    return Lesson(step, row, None, None if silent else source, None if silent else time)
+
+
+def undamaged(model: int, found: Iterable[Any]) -> list[Keep]:
+    """States, from position, seq, content, fingerprint and SHA-256; one that the disk has damaged is left out."""
+    return [Keep(model, *each) for *each, digest in found if sha256(each[2]).digest() == digest]
+
+
+def token_of(name: str, digest: bytes, scopes: str, models: str | None) -> Token:
+    """A token, from a row of a table."""
+    return Token(name, digest, tuple(scopes.split()), None if models is None else tuple(models.split()))
+
+
+def row_of(token: Token) -> tuple[str, bytes, str, str | None]:
+    """What `token_of` takes."""
+    return token.name, token.digest, " ".join(token.scopes), None if token.models is None else " ".join(token.models)
 
 
 def runs(entries: Sequence[Entry]) -> Iterator[tuple[type, list[int]]]:
