@@ -2,7 +2,7 @@
 
 `tests/data/VERSION.zip` holds what the code of that version left behind: learners that played 50 rounds on iris, a part
 of a results folder and, since there is a service, its journal. Those of 0.1.0 are of commit 98ff8e4, the last of that
-version; those of 0.2.0.dev0 of 5696b01, the first of 0.2, and its journal of 5faad2d, the first with a service.
+version; those of 0.2.0.dev0 of 5696b01, the first of 0.2, and its journal of c7921c0, whose form was not released.
 
     python tests/test_upgrade.py    # keeps what this version leaves behind, for the tests of the next
 """
@@ -102,25 +102,26 @@ async def _visits(path: Path, rounds: int) -> tuple[int, int]:
         return before, client.office.desks["shop"].version
 
 
-def test_a_journal_of_the_first_form_goes_on(tmp_path: Path) -> None:
+def test_a_journal_of_another_form_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     with zipfile.ZipFile(DATA / "0.2.0.dev0.zip") as kept:
         path = Path(kept.extract("journal.db", tmp_path))
-    assert asyncio.run(_visits(path, 5)) == (20, 25)
-
-
-def test_a_journal_of_another_form_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
-    path = tmp_path / "journal.db"
-    Journal(path).close()
-    later = apsw.Connection(str(path))
-    later.execute("PRAGMA user_version = 2")
-    later.close()
+    before = path.read_bytes()
     with pytest.raises(InputError) as refused:
         Journal(path)
-    advice = "not of format 1: serve it with the version that wrote it"
+    advice = "not of format 2: serve it with the version that wrote it"
     assert str(refused.value) == f"{path} holds a journal of another version, {advice}"
-    again = apsw.Connection(str(path))
-    assert again.execute("PRAGMA user_version").get == 2
-    again.close()
+    assert path.read_bytes() == before
+
+
+def test_a_database_of_something_else_is_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    other = apsw.Connection(str(path))
+    other.execute("CREATE TABLE mine (a)")
+    other.close()
+    before = path.read_bytes()
+    with pytest.raises(InputError, match="is a database of something else; a journal, or a new name, is expected"):
+        Journal(path)
+    assert path.read_bytes() == before
 
 
 def main() -> None:

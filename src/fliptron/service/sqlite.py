@@ -49,7 +49,7 @@ from fliptron.service.store import (
 
 LEAST_VERSION = (3, 51, 3)
 """Of SQLite: older ones may lose what a write-ahead log holds while a checkpoint is reset."""
-FORMAT = 1
+FORMAT = 2
 APPLICATION = 0x464C4950
 """What `file` and we know a journal by: "FLIP"."""
 _KEPT = 2  # snapshots of a model
@@ -106,8 +106,12 @@ class Journal:
             raise InputError(f"{self.path} is a database of something else; a journal, or a new name, is expected")
         elif self._one("PRAGMA user_version", self._writer) != FORMAT:
             raise InputError(OTHER_FORMAT.format(self.path, FORMAT))
+        self._make_durable(self._writer)
         self._reading = threading.Lock()
-        self._reader = self._opened() if self._vfs is None else self._writer  # a file system of Python's is not shared
+        self._reader = self._writer  # a file system of Python's is not shared
+        if self._vfs is None:
+            self._reader = self._opened()
+            self._make_durable(self._reader)
         self.secret: bytes = self._one("SELECT value FROM meta WHERE name = 'secret'", self._writer)
         self._seq: int = self._one("SELECT coalesce(max(seq), 0) FROM decision", self._writer)
         self._position: int = self._one("SELECT coalesce(max(position), 0) FROM applied", self._writer)
@@ -117,10 +121,13 @@ class Journal:
         connection.set_busy_timeout(5000)
         if self._vfs is not None:
             connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        return connection
+
+    def _make_durable(self, connection: apsw.Connection) -> None:
+        """How it writes. Said once it is known to be ours: the first of these changes the file."""
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {self._synchronous}")
         connection.execute(f"PRAGMA journal_size_limit = {2**26}")
-        return connection
 
     def _create(self) -> None:
         with self._writer:

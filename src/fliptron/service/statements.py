@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-FORMAT = 1
+FORMAT = 2
 TABLES = """
 CREATE TABLE meta (name text PRIMARY KEY, value bytea NOT NULL);
 CREATE TABLE office (
