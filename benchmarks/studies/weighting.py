@@ -1,4 +1,4 @@
-"""When does it matter that a log's bits are weighted by source? When the log is short.
+"""Does it matter, in a short log, that its bits are weighted by source?
 
 As in the study of debiasing, Vowpal Wabbit learns from a log whose noise differs by source, in three forms; but from
 few rounds, and the rates are told, since so few do not identify them. The noises are the same.
@@ -106,5 +106,5 @@ Learning rates, one of {tried}, were chosen on {len(TUNING)} other logs. Made by
 
 Where every source shows the same labels, the mean of raw bits still orders the labels rightly; the weighted form only
 makes more of each round. To a first approximation it is worth mean(β²)/mean(β)² times the rounds, here {worth:.1f}.
-That shows while rounds are few, and no longer where [there are plenty](debias.md)."""
+It shows in logs this short. In [logs of 20,000 rounds](debias.md), whose rates were estimated, it hardly did."""
     return [save(docs / "tables/weighting.md", text)]
