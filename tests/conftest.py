@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import re
 import sys
 import uuid
 from collections.abc import Iterator
@@ -13,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from xdist.scheduler import LoadScopeScheduling
 
 import fliptron
 from fliptron import (
@@ -40,6 +43,7 @@ from fliptron import (
 )
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+gc.set_threshold(200_000, 50, 50)  # compiling makes millions of objects, and looking through them takes a tenth of it
 LEARNERS: dict[str, Any] = {
     "Perceptron": Perceptron,
     "Banditron": partial(Banditron, gamma=0.3),
@@ -79,13 +83,28 @@ FAMILIES = [name for name in LEARNERS if "-" not in name or name in _FORMS]
 """One learner for each state and step, without those that differ in a number only: for tests that compile much."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let one worker run all tests of a learner: two would compile the same code twice."""
-    for item in items:
-        for value in getattr(getattr(item, "callspec", None), "params", {}).values():
-            if isinstance(value, str) and value in LEARNERS:
-                own = value in _FORMS and value != "Fliptron-drift"
-                item.add_marker(pytest.mark.xdist_group(value if own else value.split("-", maxsplit=1)[0]))
+_TOGETHER = ("client", "debias", "journal_log", "openapi", "page", "reproduce", "runner")
+"""Files whose fixtures start a server or play a plan."""
+
+
+class Groups(LoadScopeScheduling):  # type: ignore[misc]
+    """What shares a learner, or a fixture that takes long, is run by one worker: two would do the same work twice."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = Path(nodeid.split("::", maxsplit=1)[0]).stem.removeprefix("test_")
+        if file in _TOGETHER:
+            return file
+        parts = "-".join(re.findall(r"\[(.*)\]$", nodeid)).split("-")
+        for at, name in enumerate(parts):
+            if name in LEARNERS:
+                form = "-".join(parts[at : at + 2])
+                return form if form in _FORMS and form != "Fliptron-drift" else name
+        return nodeid
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """How tests are shared among workers."""
+    return Groups(config, log)
 
 
 @pytest.fixture(params=LEARNERS, scope="session")

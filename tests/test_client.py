@@ -18,8 +18,6 @@ from fliptron.service.settings import ModelSettings
 from served import served
 from serving import TEXT, generator, record, settings, shop
 
-pytestmark = pytest.mark.xdist_group("client")  # what its fixtures start is started once
-
 Served = tuple[str, App]
 
 

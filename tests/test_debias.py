@@ -18,8 +18,6 @@ from fliptron.debiasing import channels_of
 from fliptron.logs.tables import write_table
 from fliptron.tables import TableFile
 
-pytestmark = pytest.mark.xdist_group("debias")  # what its fixtures start is started once
-
 BY_LABEL = {"bags": (0.4, 0.2), "hats": (0.05, 0.5), "shoes": (0.05, 0.3), "socks": (0.3, 0.3)}
 BY_SITE = {"app": (0.02, 0.05), "web": (0.3, 0.4)}
 

@@ -44,7 +44,7 @@ ELSEWHERE = [
     "service.settings.Settings",
     "service.settings.read_settings",
     "service.sqlite.Journal",
-    "service.sqlite.back_up",
+    "service.backup.back_up",
     "service.store.Store",
     "results.Run",
     "service.client.Answer",

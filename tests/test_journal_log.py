@@ -18,8 +18,6 @@ from fliptron.service.settings import ModelSettings
 from fliptron.service.sqlite import Journal
 from serving import SHOP, flipped, generator, record, serving, settings, shop, wanted
 
-pytestmark = pytest.mark.xdist_group("journal_log")  # what its fixtures start is started once
-
 ROUNDS = 1500
 
 

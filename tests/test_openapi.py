@@ -26,8 +26,6 @@ from serving import TEXT, settings, shop
 EACH = int(os.environ.get("FLIPTRON_CASES", "100"))
 """Cases per call of the API, at most; those without a body have few. 420 makes more than 2,000, in a minute or more."""
 
-pytestmark = pytest.mark.xdist_group("openapi")  # what its fixtures start is started once
-
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:

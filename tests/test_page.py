@@ -28,8 +28,6 @@ from fliptron.service.tokens import new_token
 from served import served
 from serving import TEXT, TOKEN, settings, shop
 
-pytestmark = pytest.mark.xdist_group("page")  # what its fixtures start is started once
-
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 DOCS = Path(__file__).parents[1] / "docs"
 FLAGS = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]

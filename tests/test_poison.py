@@ -124,9 +124,11 @@ def test_thousands_of_hostile_rounds(name: Any, sparse: Any, tmp_path: Path) -> 
             learner.save(tmp_path / "l.npz")
             again = Learner.load(tmp_path / "l.npz")
             assert unchanged(known(learner), known(again))
-    longest = np.full((1, D), 0.7 * most)
+    longest: Any = np.full((1, D), 0.7 * most)
+    if sparse:
+        longest = sp.csr_array(longest)
     assert np.isfinite(learner.scores(longest)).all()
-    assert learner.decide(longest[0]).probability > 0
+    assert learner.decide(longest[[0]] if sparse else longest[0]).probability > 0
 
 
 @pytest.mark.parametrize("name", [*LEARNERS, *SHORT])

@@ -20,8 +20,6 @@ from fliptron.experiments.runner import play
 from fliptron.report.claims import FEWEST
 from fliptron.results import Results
 
-pytestmark = pytest.mark.xdist_group("reproduce")  # what its fixtures start is started once
-
 
 @pytest.fixture(scope="module")
 def smoke(tmp_path_factory: pytest.TempPathFactory) -> Any:

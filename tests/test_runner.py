@@ -20,8 +20,6 @@ from fliptron.experiments.runner import Watch, play
 from fliptron.logs.tables import write_table
 from fliptron.results import Results
 
-pytestmark = pytest.mark.xdist_group("runner")  # what its fixtures start is started once
-
 SPECS = grid(
     datasets=["iris", "digits"],
     rates=[(0.2, 0.4), (0.0, 0.0)],
