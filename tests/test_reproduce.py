@@ -178,6 +178,16 @@ def test_unknown_parts_are_refused(tmp_path: Path) -> None:
         assert "'fig9' is not a part of the paper; some of fig2" in result.output
 
 
+def test_some_data_sets_only(tmp_path: Path) -> None:
+    options = ["reproduce", "--out", str(tmp_path / "out"), "--only", "fig2,appendix", "--datasets"]
+    result = CliRunner().invoke(main, [*options, "iris"])
+    assert result.exit_code == 0, result.output
+    assert set(Results(tmp_path / "out/results").load().dataset) == {"iris"}
+    result = CliRunner().invoke(main, [*options, "irises"])
+    assert result.exit_code == 2
+    assert "'irises'" in result.output
+
+
 def test_a_scale_of_many_hours_asks_first_and_loads_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def load(name: str) -> None:
         raise AssertionError(f"{name} was loaded")

@@ -19,12 +19,21 @@ from fliptron.results import Results
 @click.option("--scale", type=click.Choice(list(paper.SCALES)), default="smoke", show_default=True, help="How much.")
 @click.option("--only", metavar="PARTS", help=f"Some of {','.join(paper.PARTS)}, with commas.")
 @click.option("--without", metavar="PARTS", help="Parts to leave out, such as nrest.")
+@click.option("--datasets", metavar="NAMES", help=f"Some of {','.join(paper.NAMES)}, with commas; all unless given.")
 @click.option("--out", default="fliptron-paper", show_default=True, help="Folder for results, figures and report.")
 @JOBS
 @CLUSTER
 @click.option("--yes", is_flag=True, help="Do not ask before a run of many hours.")
 def reproduce(
-    *, scale: str, only: str | None, without: str | None, out: str, jobs: int | None, cluster: str | None, yes: bool
+    *,
+    scale: str,
+    only: str | None,
+    without: str | None,
+    datasets: str | None,
+    out: str,
+    jobs: int | None,
+    cluster: str | None,
+    yes: bool,
 ) -> None:
     """Run the paper's experiments, and more, and write the report.
 
@@ -37,18 +46,19 @@ def reproduce(
     --without nrest leaves it out, and --only nrest plays it alone, at any scale.
 
     Stop it at any time: the same command goes on where it stopped. A larger scale in the same folder uses the runs of a
-    smaller one.
+    smaller one, and all data sets those of some: --datasets splits a long run into shorter ones.
 
     \b
     Examples:
       fliptron reproduce
       fliptron reproduce --scale desk --only fig2,table1
       fliptron reproduce --scale paper --without nrest
+      fliptron reproduce --scale paper --only fig2 --datasets optdigits
       fliptron reproduce --scale paper --cluster tcp://10.0.0.1:8786
     """
     folder = writable(out)
     results, size = Results(folder / "results"), paper.SCALES[scale]
-    plan = Plan(size, paper.parts_of(size, _parts(only), _parts(without)), results)
+    plan = Plan(size, paper.parts_of(size, _parts(only), _parts(without)), results, _parts(datasets))
     time = plan.hours(jobs)
     if time > 0:
         click.echo(f"About {max(round(time * 60), 1)} minutes." if time < 2 else f"About {time:.1f} hours.", err=True)

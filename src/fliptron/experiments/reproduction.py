@@ -13,10 +13,10 @@ import pandas as pd
 
 from fliptron.datasets.registry import REGISTRY, load
 from fliptron.experiments import costs
-from fliptron.experiments.paper import ENTRANTS, Scale, Stage, cells
+from fliptron.experiments.paper import ENTRANTS, NAMES, Scale, Stage, cells
 from fliptron.experiments.plan import Spec
 from fliptron.experiments.tuning import Task, choose, climb, guess, neighbours, pilots
-from fliptron.refusals import InputError
+from fliptron.refusals import InputError, one_of
 from fliptron.results import Results
 
 Play = Callable[[str, Sequence[Spec]], int]
@@ -51,9 +51,13 @@ class Plan:
     scale: Scale
     parts: Sequence[str]
     results: Results
+    datasets: Sequence[str] = ()
+    """The data sets to play on; none stands for all."""
     missing: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        for name in self.datasets:
+            one_of("a data set of the reproduction", name, NAMES)
         for name, module in _NEEDS.items():
             if any(name in wanted for _, wanted in self._stages()) and find_spec(module) is None:
                 self.missing[name] = f"{module} is not installed"
@@ -109,7 +113,7 @@ class Plan:
         for stage in self.scale.stages:
             wanted = cells(self.scale, stage, self.parts)
             here = {
-                name: [dataset for dataset in datasets if dataset not in self.missing]
+                name: [each for each in datasets if each not in self.missing and each in (self.datasets or NAMES)]
                 for name, datasets in wanted.items()
                 if name not in self.missing
             }
