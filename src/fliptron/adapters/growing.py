@@ -143,7 +143,8 @@ class Growing:
                 values = self._all(x) if len(x) == self._named else None
             if values is not None:  # most often: a number for every place
                 row = self._blank.copy()
-                pack_into(self._form, row, 8, *values)  # quicker than NumPy's own, and takes no word for a number
+                # Quicker than NumPy's own, and takes no word for a number.
+                pack_into(self._form, row, 8, *values)  # type: ignore[arg-type]
                 return row
         except (KeyError, error):
             pass

@@ -136,21 +136,21 @@ def _(X: Any, i: Any, k: Any) -> Any:
     return {
         Scaled: lambda X, i, k: ScaledRow(followed(X.rows, i, k), X.scale[i]),
         Csr: lambda X, i, k: Followed(_sparse(X, i), _sparse(X, k)),
-    }.get(kind(X), lambda X, i, k: Followed(_plain(X[i]), _plain(X[k])))
+    }.get(kind(X), lambda X, i, k: Followed(_plain(X[i]), _plain(X[k])))  # type: ignore[call-arg]
 
 
 @compiled(**STEP)
 def _sparse(X: Any, i: int) -> SparseRow:
     start, stop = X.indptr[i], X.indptr[i + 1]
-    return SparseRow(_plain(X.indices[start:stop]), _plain(X.data[start:stop]))
+    return SparseRow(_plain(X.indices[start:stop]), _plain(X.data[start:stop]))  # type: ignore[call-arg]
 
 
 @overload(alone)
 def _(x: Any) -> Any:
     return {
         ScaledRow: lambda x: ScaledRow(alone(x.row), x.scale),
-        SparseRow: lambda x: _followed_by_itself(SparseRow(_plain(x.indices), _plain(x.values))),
-    }.get(kind(x), lambda x: _followed_by_itself(_plain(x)))
+        SparseRow: lambda x: _followed_by_itself(SparseRow(_plain(x.indices), _plain(x.values))),  # type: ignore[call-arg]
+    }.get(kind(x), lambda x: _followed_by_itself(_plain(x)))  # type: ignore[call-arg]
 
 
 @compiled(**STEP)
