@@ -131,11 +131,11 @@ def test_a_text_is_parsed_once_for_all_processes(tmp_path: Path, monkeypatch: py
     later = source.Notes()
     later.keep_in(tmp_path / "sources")
     with monkeypatch.context() as patch:
-        patch.setattr(source.ast, "parse", None)
+        patch.setattr("ast.parse", None)
         assert later.of(text) == told
         with pytest.raises(TypeError):
             later.of(other)
-        patch.setattr(source.sys, "version", "another")
+        patch.setattr("sys.version", "another")
         with pytest.raises(TypeError):
             later.of(text)
     content = bytearray((tmp_path / "sources").read_bytes())

@@ -118,7 +118,12 @@ def test_a_start_replays_no_more_than_a_snapshot_leaves(tmp_path: Path, monkeypa
     journal, replayed = Journal(tmp_path / "journal.db"), []
     assert len(journal.rows(1, 0, 10_000)) >= 300
     learn = Desk.learn
-    monkeypatch.setattr(Desk, "learn", lambda desk, lesson: (replayed.append(lesson), learn(desk, lesson)))
+
+    def watched(desk: Desk, lesson: Any) -> None:
+        replayed.append(lesson)
+        learn(desk, lesson)
+
+    monkeypatch.setattr(Desk, "learn", watched)
     desk = Desk.opened(shop(), journal)
     assert desk.digest() == told
     assert 0 < len(replayed) < desk._since <= 100

@@ -235,6 +235,9 @@ def test_the_first_and_the_last_two_states_are_kept(reopen: Open) -> None:
 
 def test_sources_and_tokens_are_kept(reopen: Open) -> None:
     store = reopen()
+    first: Any
+    second: Any
+    third: Any
     first, second = store.write([Flag(1, "bot", True, 5.0, "odd"), Flag(2, "bot", True, 5.0, "odd")])
     (third,) = store.write([Flag(1, "bot", False, 6.0, "by hand")])
     assert 0 < first < second < third
