@@ -245,6 +245,15 @@ def test_the_same_key_is_the_same_decision(tmp_path: Path) -> None:
     run(play())
 
 
+def test_many_words_may_have_more_places() -> None:
+    told = {"page": {"kind": "many", "buckets": 4096}, "city": "many"}
+    policy: Any = ModelSettings(name="m", labels=("a", "b"), schema=told).build()
+    assert [column.buckets for column in policy.encoder.schema.columns] == [4096, 256]
+    for bad in (0, "few", 2**20):
+        with pytest.raises(InputError, match="the places of many values"):
+            ModelSettings(name="m", labels=("a", "b"), schema={"page": {"kind": "many", "buckets": bad}}).build()
+
+
 def test_many_at_once_are_what_one_after_the_other_are(tmp_path: Path) -> None:
     model = ModelSettings(name="m", labels=("a", "b", "c"), features=5, seed=4)
     X = generator(0).normal(size=(40, 5)).astype(np.float32)

@@ -119,14 +119,14 @@ class ModelSettings:
         columns = []
         for name, told in (self.schema or {}).items():
             given = {"kind": told} if isinstance(told, str) else told
-            if not isinstance(given, dict) or not set(given) <= {"kind", "values", "gaps"}:
+            if not isinstance(given, dict) or not set(given) <= {"kind", "values", "gaps", "buckets"}:
                 raise InputError(
                     f"column {name!r} of model {self.name!r} is {told!r}; a kind such as number is expected"
                 )
             values = given.get("values", [])
             if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
                 raise InputError(f"the values of column {name!r} are {values!r}; a list of words is expected")
-            columns.append({"name": name, "kind": given.get("kind"), "values": values, "gaps": given.get("gaps", True)})
+            columns.append({"name": name, "kind": None, "gaps": True} | given | {"values": values})
         return Schema.plain(columns)
 
 
