@@ -52,6 +52,7 @@ release-check:  ## build both archives, look through them, and play with the whe
 
 test: $(READY)  ## lint, types, the site, the wheel, every test and doctest
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync lint docs wheel
+	$(BIN)/pytest tests/test_openapi.py
 	$(BIN)/pytest -n auto
 
 docs: $(READY)  ## the documentation site, in docs/_build/html

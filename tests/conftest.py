@@ -83,7 +83,9 @@ FAMILIES = [name for name in LEARNERS if "-" not in name or name in _FORMS]
 """One learner for each state and step, without those that differ in a number only: for tests that compile much."""
 
 
-_TOGETHER = ("client", "debias", "journal_log", "openapi", "page", "reproduce", "runner")
+collect_ignore = ["test_openapi.py"] if "PYTEST_XDIST_WORKER" in os.environ else []
+"""Its tests share one name, and workers run a name once; `make test` runs them by themselves."""
+_TOGETHER = ("client", "debias", "journal_log", "page", "reproduce", "runner")
 """Files whose fixtures start a server or play a plan."""
 
 
