@@ -1,6 +1,6 @@
 """What changes when the paper's learners play ten times as long? docs/tables/horizon.md, from a reproduction.
 
-fliptron reproduce --scale paper --only fig2,appendix --datasets optdigits --out out/paper
+fliptron reproduce --scale paper --only fig2,table1,table2,appendix --datasets optdigits --out out/paper
 python benchmarks/horizon.py out/paper
 """
 
@@ -50,7 +50,7 @@ def main(folder: Path) -> None:
 The authors' code plays 10⁷ rounds. Here are the paper's learners after {" and ".join(f"{T:,}" for T in horizons)}
 rounds on {sets}; settings are chosen for each cell and horizon, as [the reproduction](../reproduction.md) says. Mean ±
 half the 95 % interval over {seeds} seeds, version {fliptron.__version__}. Made by
-`fliptron reproduce --scale paper --only fig2,appendix --datasets {",".join(played)}` and then
+`fliptron reproduce --scale paper --only fig2,table1,table2,appendix --datasets {",".join(played)}` and then
 `python benchmarks/horizon.py`.
 
 ## Error divided by BPA's (best γ, 0 allowed), under noise
