@@ -1,4 +1,4 @@
-"""What do README and docs quote from a finished reproduction? docs/reproduction.md, its figures and tables.
+"""What do the docs quote from a finished reproduction? docs/reproduction.md, its figures and tables.
 
 python benchmarks/quote.py out/paper paper
 """
@@ -12,14 +12,11 @@ from pathlib import Path
 import pandas as pd
 
 import fliptron
-from fliptron.experiments.paper import EXTRA, MAIN, NAMES, PAPER, SCALES, VARIANTS, Scale
+from fliptron.experiments.paper import EXTRA, MAIN, PAPER, SCALES, VARIANTS, Scale
 from fliptron.output import make_folder
 from fliptron.report.claims import Claim
 from fliptron.report.reproduction import CHOICES, claim_rows, errors_shape, rates_shape, reach_shape
-from fliptron.report.statistics import plus_minus
 from tabular import save, table
-
-_README = ("Perceptron", "Fliptron", "LeastMeanSquares", "BPA", "AnytimeRCNBF", "RCNBF", "RCINE", "Banditron", "SOBA")
 
 
 def main(folder: Path, name: str) -> None:
@@ -31,7 +28,6 @@ def main(folder: Path, name: str) -> None:
                 shutil.copy(path, make_folder(Path(place)))
     tables = {path.stem: pd.read_csv(path) for path in (folder / "tables").glob("*.csv")}
     print(save(Path("docs/reproduction.md"), _reproduction(folder, name, scale, tables)))
-    _readme(tables["errors"], scale)
 
 
 def _reproduction(folder: Path, name: str, scale: Scale, tables: dict[str, pd.DataFrame]) -> str:
@@ -75,23 +71,6 @@ behind this page are in `docs/tables/paper`.
         numbers(f"Rounds until the error is down to RCNBF's after {longest:,}", reach_shape(tables["reach"])),
     ]
     return "\n".join(part for part in parts if part)
-
-
-def _readme(errors: pd.DataFrame, scale: Scale) -> None:
-    """The README's table, between its two marks."""
-    here = errors[(errors.rounds == scale.beyond) & (errors.rho0 == 0.2) & (errors.rho1 == 0.4)]
-    cells = {(row.learner, row.dataset): plus_minus(row.error, row.ci95, 3) for row in here.itertuples()}
-    names = [name for name in NAMES if name in set(here.dataset)]
-    first = here[here.dataset == names[0]].sort_values("error").learner
-    shown = [each for each in first if each in _README]
-    rows = [[each, *(cells[each, name] for name in names)] for each in shown]
-    text = Path("README.md").read_text()
-    before, after = text.split("<!-- desk -->")[0], text.split("<!-- end -->")[1]
-    title = (
-        f"Error after {scale.beyond:,} rounds, mean ± 95 % over {here[here.learner.isin(shown)].seeds.min()} seeds:\n\n"
-    )
-    block = title + table(["learner", *(NAMES[name] for name in names)], rows)
-    save(Path("README.md"), f"{before}<!-- desk -->\n{block}\n<!-- end -->{after}")
 
 
 def _markdown(frame: pd.DataFrame) -> str:

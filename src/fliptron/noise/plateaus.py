@@ -61,11 +61,14 @@ from fliptron.noise.tallies import (
     Mean,
     bands_of,
     count_window,
+    curve_of,
     differ,
+    labels_differ,
     mean_of,
     mixed,
     nested_means,
     pooled,
+    random_by_band,
     still_to_rise,
     widest_level,
 )
@@ -78,7 +81,6 @@ _TREND = 2.0  # standard errors by which the plateau may seem to rise with time
 _FAINT = 0.15  # of the largest β that m allows, below which a learner's certainty cannot be told from chance
 _SLOPE = 0.01  # what the curve may still rise before the plateau is not called level
 _FALL = 4.0  # standard errors by which the plateau may seem to fall with time
-_APART = 0.1  # of β, by which the labels' plateaus may lie apart
 _BELIEF = 0.25  # of β: half the width of an interval for what a learner believes of doubtful labels, if K is large
 _DEPENDS = "flips seem to depend on the"
 
@@ -233,7 +235,7 @@ class Plateaus:
             "confident_share": SHARES[chosen],
             "mean_bit": played.value,
             "audited": every[AUDITED_RIGHT, 0] + every[AUDITED_WRONG, 0],
-            "curve": self._curve(late),
+            "curve": curve_of(late, self.edges),
         }
         least = self._known_without_anchor(greedy, other, played)
         lacking = self._lacking(every, greedy, other, sure)
@@ -378,8 +380,8 @@ class Plateaus:
             return "not identified", "the surest rounds' bits are no better than chance; let the learner learn longer"
         trend = self._trend()
         for what, there in (
-            ("label", self._labels_differ(values[2])),
-            ("example", differ(self._random_by_band(late))),
+            ("label", labels_differ(self.sure.sum(axis=0), values[2])),
+            ("example", differ(random_by_band(late, self.n_classes))),
             ("time", trend < -_FALL or differ([self._other(cells) for cells in self._epochs()])),
         ):
             if there:
@@ -399,19 +401,6 @@ class Plateaus:
                 return "weakly identified", f"{doubt}: the noise is at most what is said, and perhaps less"
         return "identified", f"the mean bit is level over the surest {share:.0%} of rounds, and in time"
 
-    def _labels_differ(self, beta: float) -> bool:
-        """Whether some labels' surest rounds are told right more often than others', by a part of β that matters."""
-        means = [mean_of(np.array([n, ones, n])) for n, ones in self.sure.sum(axis=0)]
-        known = [mean for mean in means if mean.rounds >= LEAST]
-        apart = np.ptp([mean.value for mean in known]) if known else 0.0
-        return apart > _APART * beta and differ(known)
-
-    def _random_by_band(self, late: Array) -> list[Mean]:
-        """The mean bit of a random label, in every band of margin in which enough were played blindly."""
-        best, other = ([mean_of(late[band + first]) for band in range(len(BANDS))] for first in (0, len(BANDS)))
-        pairs = [(b, o) for b, o in zip(best, other, strict=True) if min(b.rounds, o.rounds) >= LEAST]
-        return [mixed(b, o, 1 / self.n_classes) for b, o in pairs]
-
     def _epochs(self) -> list[Array]:
         """What was counted early and late, where there is much of both."""
         if self.half_life is not None:
@@ -429,18 +418,6 @@ class Plateaus:
         if min(before.rounds, after.rounds) < LEAST:
             return np.nan
         return float((after.value - before.value) / np.sqrt(before.variance + after.variance))
-
-    def _curve(self, late: Array) -> list[dict[str, float | None]]:
-        """Mean bit by band of margin, surest first: of the label held best, and of the others."""
-        rows: list[dict[str, float | None]] = []
-        for band, share in enumerate(BANDS):
-            row: dict[str, float | None] = {"share": share, "margin": float(self.edges[band])}
-            for name, cell in (("best", band), ("other", band + len(BANDS))):
-                mean = mean_of(late[cell])
-                seen = mean.rounds > 0
-                row |= {name: mean.value if seen else None, f"{name}_half": mean.half if seen else None}
-            rows.append(row)
-        return rows
 
 
 def faded(cells: Array, fade: float) -> Array:

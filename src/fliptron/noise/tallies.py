@@ -27,6 +27,7 @@ _SHARES = np.array(BANDS)
 LEAST = 30
 """Rounds a mean needs before it counts."""
 _LEPSKI = 2.5
+_APART = 0.1  # of β, by which the labels' plateaus may lie apart
 
 
 class Mean(NamedTuple):
@@ -185,3 +186,31 @@ def still_to_rise(cells: Array) -> float:
     if upper.value - lower.value < within - 2.0 * np.sqrt(upper.variance + lower.variance):
         return 0.0
     return float(rise * q / (1 - q))
+
+
+def labels_differ(sure: Array, beta: float) -> bool:
+    """Whether some labels' surest rounds (K×2) are told right more often than others', by a part of β that matters."""
+    means = [mean_of(np.array([n, ones, n])) for n, ones in sure]
+    known = [mean for mean in means if mean.rounds >= LEAST]
+    apart = np.ptp([mean.value for mean in known]) if known else 0.0
+    return apart > _APART * beta and differ(known)
+
+
+def random_by_band(cells: Array, n_classes: int) -> list[Mean]:
+    """The mean bit of a random label, in every band of margin in which enough were played blindly."""
+    best, other = ([mean_of(cells[band + first]) for band in range(len(BANDS))] for first in (0, len(BANDS)))
+    pairs = [(b, o) for b, o in zip(best, other, strict=True) if min(b.rounds, o.rounds) >= LEAST]
+    return [mixed(b, o, 1 / n_classes) for b, o in pairs]
+
+
+def curve_of(cells: Array, edges: Array) -> list[dict[str, float | None]]:
+    """Mean bit by band of margin, surest first: of the label held best, and of the others."""
+    rows: list[dict[str, float | None]] = []
+    for band, share in enumerate(BANDS):
+        row: dict[str, float | None] = {"share": share, "margin": float(edges[band])}
+        for name, cell in (("best", band), ("other", band + len(BANDS))):
+            mean = mean_of(cells[cell])
+            seen = mean.rounds > 0
+            row |= {name: mean.value if seen else None, f"{name}_half": mean.half if seen else None}
+        rows.append(row)
+    return rows
