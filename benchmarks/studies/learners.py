@@ -42,7 +42,7 @@ PEER = {"VowpalWabbit": {"options": SETTINGS}}
 ROUNDS, SEEDS, TUNING = 100_000, range(10), range(1000, 1002)
 DEAR = {"usps": 30_000, "synsep": 10_000, "synnonsep": 10_000}  # d² is large: tuned on one seed and so many rounds
 FEWER = {(data, name): 3 for data in ("synsep", "synnonsep") for name in ("Confidit", "RidgeRegression")}  # seeds
-FEWER["usps", "Fliptron"] = 5
+FEWER["usps", "Confidit"] = 5
 PEER_DATA, PEER_ROUNDS, PEER_SEEDS = ("digits", "iris"), 50_000, range(3)
 MANY = range(50)
 KEYS = ["dataset", "rho0", "rho1", "learner"]
@@ -127,8 +127,8 @@ Mean error of the played label after {ROUNDS:,} rounds ± half the 95 % interval
 settings (ρ0, ρ1). **Bold** is the lowest of those that see only noisy bits. Perceptron is told every true label; RCNBF
 and AveragedRCNBF are told the true rates. Every baseline runs at the setting of its grid that did best in that very
 cell (true error on two seeds of their own, so an oracle's choice); Fliptron has no setting. Where d² is large there is
-less: tuning on one seed and 30,000 rounds (USPS) or 10,000 (SynSep, SynNonSep), five seeds for Fliptron on USPS, three
-for Confidit and RidgeRegression on the synthetic sets.
+less: tuning on one seed and 30,000 rounds (USPS) or 10,000 (SynSep, SynNonSep), five seeds for Confidit on USPS, three for
+it and RidgeRegression on the synthetic sets.
 
 Made by `make study NAME=learners`.
 

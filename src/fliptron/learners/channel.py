@@ -20,7 +20,7 @@ An *alarm* is raised when a label of which the learner is sure is right at most 
 cumulated sum of log likelihood ratios. If the other labels disappoint too, and what is left is well above chance, the
 noise has changed: the rates are counted anew. Otherwise the data has changed, or the label was learnt wrongly, and the
 weights start anew; one label alone needs twice the evidence. They also start anew when sure labels turn out to be no
-better than chance.
+better than chance, for which uniform play is asked as long as it is open.
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ _OUTLIERS = 0.1, 0.01  # parts of β: no linear model is always right; some flip
 _RECENT = 4.0, 200.0, 50.0  # sure bits count by the last quarter of rounds, not fewer than 200, of one label 50
 _ALARM = 4.0  # log t more is asked for: false alarms stay rare at any horizon
 _ABOVE, _CHANCE = 0.25, 0.05  # of β above ρ0, or of the guess above m: well above chance; no better than it
-_ASKED = 200.0  # doubtful bits without which nothing is called that
+_CLEAR = 2.0  # standard deviations above chance that leave no question
+_ASKED = 200.0, 1000.0  # doubtful bits without which nothing is called no better than chance, and the most asked for;
+_SEEMS = 1.5, 0.5  # standard deviations that are allowed for before those have come, and then
 _POOR = 0.55  # of β above ρ0: a label that stays above that alone is no reason for an alarm
 _KEPT = 5.0, 20.0  # doubtful bits that outlive a change of the noise; sure ones that outlive one of the data
 
@@ -126,9 +128,11 @@ def _settle_rates(counts: Array, K: int) -> bool:
     little = counts[SURE] * guess * guess < _LITTLE * m * (1.0 - m)
     counts[AT_LEAST] = 1.0 if plateau < least and little else 0.0
     counts[PLATEAU] = max(plateau, least) if little else plateau
-    odd = plateau < m + _ABOVE * guess and not little
-    counts[ASKING] = 1.0 if odd and n < _ASKED else 0.0
-    hopeless = odd and n >= _ASKED and plateau < m + _CHANCE * guess
+    doubt = sqrt(m * (1.0 - m) / n + plateau * (1.0 - plateau) / (counts[SURE] + _WORTH))
+    odd = plateau < m + min(_ABOVE * guess, _CLEAR * doubt) and not little
+    most = plateau + (_SEEMS[0] if n < _ASKED[1] else _SEEMS[1]) * doubt
+    hopeless = odd and n >= _ASKED[0] and most < m + _CHANCE * guess
+    counts[ASKING] = 1.0 if odd and not hopeless and n < _ASKED[1] else 0.0
     if hopeless:  # what it is sure of is wrong, or β is smaller by far
         counts[AT_LEAST], counts[PLATEAU] = 1.0, least
     rho0 = max(ones - counts[PLATEAU] * right, 0.0) / (n - right)
