@@ -127,8 +127,8 @@ Mean error of the played label after {ROUNDS:,} rounds ± half the 95 % interval
 settings (ρ0, ρ1). **Bold** is the lowest of those that see only noisy bits. Perceptron is told every true label; RCNBF
 and AveragedRCNBF are told the true rates. Every baseline runs at the setting of its grid that did best in that very
 cell (true error on two seeds of their own, so an oracle's choice); Fliptron has no setting. Where d² is large there is
-less: tuning on one seed and 30,000 rounds (USPS) or 10,000 (SynSep, SynNonSep), five seeds for Confidit on USPS, three for
-it and RidgeRegression on the synthetic sets.
+less: tuning on one seed and 30,000 rounds (USPS) or 10,000 (SynSep, SynNonSep), five seeds for Confidit on USPS,
+three for it and RidgeRegression on the synthetic sets.
 
 Made by `make study NAME=learners`.
 
