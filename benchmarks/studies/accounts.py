@@ -24,7 +24,7 @@ from tabular import pair, save, table
 TABLES = ("digits", "iris", "wine", "breast_cancer", "overlap-4", "overlap-8")
 RARE = ((0.02, 0.8), (0.02, 0.92))
 GAMMA = 0.01
-ROUNDS, SEEDS = 60_000, range(20)
+ROUNDS, SEEDS = 60_000, range(50)
 ODD = {"by class": (0.01, 0.011), "burst": (0.01, 0.012), "explored bits inverted": (0.01, 0.013)}
 """Noises that are not two rates, and the pair that stands for each."""
 _NAMES = ("rho0", "rho1", "accuracy")
