@@ -8,6 +8,7 @@ machine code is made of it.
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import hashlib
 import os
@@ -33,6 +34,7 @@ _rebuild: Any = compiler.CompileResult._rebuild
 _Library: Any = codegen.JITCodeLibrary
 _Compiler: Any = compiler.Compiler
 _njit: Any = numba.njit
+_REFUSAL: Any = ctypes.cast(ctypes.pythonapi.PyErr_BadArgument, ctypes.c_void_p).value
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 VECTOR = {"reassoc", "nsz", "contract"}
@@ -61,6 +63,10 @@ class Melted(_Library):  # type: ignore[misc]
         self._verify_declare_only_symbols()
         self._finalized = True
 
+    def get_pointer_to_function(self, name: str) -> int:
+        """What Python would call: a refusal, a TypeError."""
+        return _REFUSAL
+
     @property
     def codegen(self) -> Any:
         """Who is told where the environment is: there is no place for it here."""
@@ -88,12 +94,18 @@ class Whole(_Compiler):  # type: ignore[misc]
         return result
 
 
+WHOLE: Any = {"pipeline_class": Whole, "no_cfunc_wrapper": True}
+PART: Any = STEP | {"pipeline_class": Part, "no_cpython_wrapper": True}
+"""Options of a part of a step: Python cannot call it."""
+
+
 def compiled(**options: Any) -> Callable[[Function], Function]:
     """Compile a function on first use, and keep the machine code for the next process."""
 
     def decorate(function: Function) -> Function:
-        dispatcher = _njit(pipeline_class=Whole, no_cfunc_wrapper=True, **options)(function)
-        if hasattr(dispatcher, "_cache") and _FOLDER is not None and _is_ours(function.__module__):
+        dispatcher = _njit(**WHOLE | options)(function)
+        kept = options.get("pipeline_class") is not Part and _FOLDER is not None and _is_ours(function.__module__)
+        if kept and hasattr(dispatcher, "_cache"):
             dispatcher._cache = Kept(function, _FOLDER)
         found: Any = dispatcher
         return found
@@ -112,8 +124,7 @@ def overload(function: Callable[..., Any], **options: Any) -> Callable[[Function
             return found
 
         typing.__annotations__ = bare.__annotations__ = {}
-        inner = {"pipeline_class": Part, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-        declare: Any = numba.extending.overload(function, jit_options=STEP | inner | options)
+        declare: Any = numba.extending.overload(function, jit_options=WHOLE | PART | options)
         declare(bare)
         return typing
 
