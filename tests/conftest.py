@@ -85,8 +85,8 @@ FAMILIES = [name for name in LEARNERS if "-" not in name or name in _FORMS]
 
 collect_ignore = ["test_openapi.py"] if "PYTEST_XDIST_WORKER" in os.environ else []
 """Its tests share one name, and workers run a name once; `make test` runs them by themselves."""
-_TOGETHER = ("client", "debias", "journal_log", "page", "reproduce", "runner")
-"""Files whose fixtures start a server or play a plan."""
+_TOGETHER = ("client", "debias", "journal_log", "page", "reproduce", "runner", "vectors")
+"""Files whose fixtures start a server or play a plan, or that compile code of their own, which is not kept."""
 
 
 class Groups(LoadScopeScheduling):  # type: ignore[misc]

@@ -157,3 +157,33 @@ def test_a_users_state_is_not_kept() -> None:
         W: np.ndarray
 
     assert path_of(vars(game)["play"].py_func, numba.typeof(Theirs(np.zeros((2, 2))))) is None
+
+
+def test_a_part_of_a_step_refuses_to_be_called_from_python() -> None:
+    import numpy as np
+
+    from fliptron.kernels import vectors
+
+    with pytest.raises(TypeError):
+        vars(vectors)["argmax"](np.ones(3), -1)
+
+
+def test_a_step_may_print(capfd: pytest.CaptureFixture[str]) -> None:
+    from typing import NamedTuple
+
+    import numpy as np
+
+    from fliptron.kernels import loop
+
+    class Loud(NamedTuple):
+        W: np.ndarray
+        scores: np.ndarray
+
+    @loop.learns(Loud)
+    def _(state: Any, x: Any, label: int, greedy: int, probability: float, feedback: int) -> None:
+        print("learns", feedback)  # noqa: T201
+
+    state, one = Loud(np.zeros((2, 1)), np.zeros(2)), np.ones(1)
+    zero = np.zeros(1, np.int64)
+    loop.replay(state, one[None], zero, zero, one, zero + 1, 0, 1, zero, one, np.zeros((0, 1)))
+    assert capfd.readouterr().out == "learns 1\n"

@@ -34,7 +34,7 @@ np.savez(sys.argv[1], **weights)
 """
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")  # a worker comes back to this file for each learner
 def plain(tmp_path_factory: pytest.TempPathFactory) -> Any:
     path = tmp_path_factory.mktemp("plain") / "weights.npz"
     command = [sys.executable, "-c", PLAIN, str(path), os.path.dirname(__file__)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isnan, sqrt
 
 from fliptron.arrays import Array
-from fliptron.kernels.compiling import STEP, compiled
+from fliptron.kernels.compiling import PART, STEP, compiled
 
 COUNT, MEAN, SQUARES = range(3)
 """Of each number: how many values came, their mean, and the sum of their squared distances from it."""
@@ -15,7 +15,7 @@ _SETTLED = 30.0  # values after which the scale is trusted that much
 _LARGEST = 1e100  # its square is a number
 
 
-@compiled(**STEP)
+@compiled(**PART)
 def scale(moments: Array, j: int, v: float, update: bool) -> float:
     """Number j less its mean, in standard deviations; 0 where it is missing or has been the same always.
 

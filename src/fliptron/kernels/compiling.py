@@ -1,12 +1,14 @@
 """How code is compiled: with which options, kept where, and called how. The one door to Numba's inside.
 
 What Numba promises nobody is used here and in `registers.py` alone: the options `_nrt` and `forceinline`, a
-dispatcher's `_cache` and `overloads`, `entry_point`, and how a compiled function is taken apart and put together.
+dispatcher's `_cache` and `overloads`, `entry_point`, how a compiled function is taken apart and put together, and when
+machine code is made of it.
 `tests/test_compiling.py` names the versions for which all this was seen to work.
 """
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import hashlib
 import os
@@ -21,14 +23,18 @@ from typing import Any, TypeVar
 import numba
 import numba.extending
 import platformdirs
+from numba.core import codegen, compiler
 from numba.core.caching import NullCache
-from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
 from fliptron import source
 
 _dumps: Any = dumps
-_rebuild: Any = CompileResult._rebuild
+_rebuild: Any = compiler.CompileResult._rebuild
+_Library: Any = codegen.JITCodeLibrary
+_Compiler: Any = compiler.Compiler
+_njit: Any = numba.njit
+_REFUSAL: Any = ctypes.cast(ctypes.pythonapi.PyErr_BadArgument, ctypes.c_void_p).value
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 VECTOR = {"reassoc", "nsz", "contract"}
@@ -43,19 +49,63 @@ STEP: Any = {"_nrt": False, "forceinline": True}
 references (an atomic count for each array touched cost a quarter of a round at 10×64); and it melts into
 the loop that calls it (passing a state of three arrays from call to call cost another sixth)."""
 
-_INNER: Any = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-"""Options of what is called from compiled code alone: no door to Python is made for it."""
-
 _PLAIN = ("fliptron.learners.base", "fliptron.learners.files")  # not compiled
 _KEPT = 3000  # files of compiled code, of some 80 kB; all learners for all kinds of rows make about a thousand
+
+
+class Melted(_Library):  # type: ignore[misc]
+    """Code that others take in whole: optimised, but no machine code is made of it, which nobody would call.
+
+    Making it took a fifth of all compiling.
+    """
+
+    def _finalize_final_module(self) -> None:
+        self._verify_declare_only_symbols()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """What Python would call: a refusal, a TypeError."""
+        return _REFUSAL
+
+    @property
+    def codegen(self) -> Any:
+        """Who is told where the environment is: there is no place for it here."""
+        return self
+
+    def set_env(self, name: str, environment: Any) -> None:
+        """Nothing; `Whole` does it in the code that took this in."""
+
+
+class Part(_Compiler):  # type: ignore[misc]
+    """How a function is compiled that is called from compiled code alone."""
+
+    def __init__(self, typing: Any, target: Any, library: Any, *others: Any) -> None:
+        super().__init__(typing, target, library or Melted(target.codegen(), "part"), *others)
+
+
+class Whole(_Compiler):  # type: ignore[misc]
+    """How others are: with the environments of all that they took in, which a `print` in a step needs."""
+
+    def compile_extra(self, function: Any) -> Any:
+        """Compile it."""
+        result = super().compile_extra(function)
+        for each in result._find_referenced_environments():
+            result.codegen.set_env(each.env_name, each)
+        return result
+
+
+WHOLE: Any = {"pipeline_class": Whole, "no_cfunc_wrapper": True}
+PART: Any = STEP | {"pipeline_class": Part, "no_cpython_wrapper": True}
+"""Options of a part of a step: Python cannot call it."""
 
 
 def compiled(**options: Any) -> Callable[[Function], Function]:
     """Compile a function on first use, and keep the machine code for the next process."""
 
     def decorate(function: Function) -> Function:
-        dispatcher = numba.njit(**options)(function)
-        if hasattr(dispatcher, "_cache") and _FOLDER is not None and _is_ours(function.__module__):
+        dispatcher = _njit(**WHOLE | options)(function)
+        kept = options.get("pipeline_class") is not Part and _FOLDER is not None and _is_ours(function.__module__)
+        if kept and hasattr(dispatcher, "_cache"):
             dispatcher._cache = Kept(function, _FOLDER)
         found: Any = dispatcher
         return found
@@ -74,7 +124,7 @@ def overload(function: Callable[..., Any], **options: Any) -> Callable[[Function
             return found
 
         typing.__annotations__ = bare.__annotations__ = {}
-        declare: Any = numba.extending.overload(function, jit_options=STEP | _INNER | options)
+        declare: Any = numba.extending.overload(function, jit_options=WHOLE | PART | options)
         declare(bare)
         return typing
 

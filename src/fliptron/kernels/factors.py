@@ -14,11 +14,11 @@ from __future__ import annotations
 from typing import Any
 
 from fliptron.arrays import Array, Row, is_sparse
-from fliptron.kernels.compiling import STEP, VECTOR, compiled, overload
+from fliptron.kernels.compiling import PART, VECTOR, compiled, overload
 from fliptron.kernels.rows import index, is_sparse_type, scale, size, stored, value
 
 
-@compiled(**STEP)
+@compiled(**PART)
 def dense(x: Row, room: Array) -> None:
     """Write x into an array of d numbers."""
     room[:] = 0.0
@@ -74,7 +74,7 @@ def _(LD: Any, x: Any, f: Any) -> Any:
     return _product_sparse if is_sparse_type(x) else _product_dense
 
 
-@compiled(fastmath=VECTOR, **STEP)
+@compiled(fastmath=VECTOR, **PART)
 def variance(LD: Array, x: Row, room: Array) -> float:
     """xᵀA⁻¹x = Σ D_j·(Lx)_j², never negative; `room` is for d numbers."""
     product(LD, x, room)
@@ -84,7 +84,7 @@ def variance(LD: Array, x: Row, room: Array) -> float:
     return total * scale(x) * scale(x)
 
 
-@compiled(fastmath=VECTOR, **STEP)
+@compiled(fastmath=VECTOR, **PART)
 def absorb(LD: Array, x: Array, f: Array, gain: Array) -> float:
     """A += xxᵀ for a dense x. Leaves A⁻¹x, of the old A, in `gain`, and returns 1 + xᵀA⁻¹x; `f` is room to work.
 
@@ -136,7 +136,7 @@ def absorb(LD: Array, x: Array, f: Array, gain: Array) -> float:
     return total
 
 
-@compiled(fastmath=VECTOR, **STEP)
+@compiled(fastmath=VECTOR, **PART)
 def _shift(row: Array, gain: Array, start: int, stop: int, back: float, forth: float) -> None:
     """Take gain from a row, and add the old row to gain."""
     for i in range(start, stop):

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from fliptron.arrays import LONGEST, Array, Row
-from fliptron.kernels.compiling import LOOP, STEP, compiled, entry, overload
+from fliptron.kernels.compiling import LOOP, PART, STEP, compiled, entry, overload
 from fliptron.kernels.randomness import uniform
 from fliptron.kernels.rows import alone, fits, followed
 from fliptron.kernels.vectors import argmax, lead, scores_of, square
@@ -75,13 +75,13 @@ ALL_ELIGIBLE = np.empty(0, np.bool_)
 """Stands for every label where a mask of K labels says which may be played."""
 
 
-@compiled(**STEP)
+@compiled(**PART)
 def count_eligible(scores: Array, eligible: Array) -> int:
     """How many labels may be played."""
     return eligible.sum() if eligible.shape[0] else scores.shape[0]
 
 
-@compiled(**STEP)
+@compiled(**PART)
 def nth_eligible(eligible: Array, n: int) -> int:
     """The label that is number n, from 0, of those that may be played."""
     if eligible.shape[0] == 0:
@@ -93,7 +93,7 @@ def nth_eligible(eligible: Array, n: int) -> int:
     return r
 
 
-@compiled(**STEP)
+@compiled(**PART)
 def best_eligible(scores: Array, eligible: Array) -> int:
     """The label of highest score (ties: the lowest) of those that may be played."""
     if eligible.shape[0] == 0:
@@ -178,7 +178,7 @@ class NotNowError(Exception):
     """Another thread holds the state; or x is not d numbers in a row as it lies in memory, or is too long."""
 
 
-@compiled(**STEP)
+@compiled(**PART)
 def admits(state: Any, d: int, x: Row) -> bool:
     """Whether x is d numbers in a row and not too long; checked here, faster than in Python. NaN is not admitted."""
     return fits(x, d) and square(x) <= (_MOST64 if state.scores.itemsize == 8 else _MOST32)

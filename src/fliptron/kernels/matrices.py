@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from fliptron.arrays import Array, Row, is_sparse
-from fliptron.kernels.compiling import STEP, VECTOR, compiled, overload
+from fliptron.kernels.compiling import PART, STEP, VECTOR, compiled, overload
 from fliptron.kernels.rows import index, is_sparse_type, size, value
 
 
@@ -63,7 +63,7 @@ def downdate(A: Array, u: Array, times: float) -> None:
             a[j] -= v * u[j]
 
 
-@compiled(fastmath=VECTOR, **STEP)
+@compiled(fastmath=VECTOR, **PART)
 def inner(u: Array, v: Array) -> float:
     """u·v of two vectors."""
     total = u.dtype.type(0.0)

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from fliptron.arrays import Array
-from fliptron.kernels.compiling import STEP, compiled
+from fliptron.kernels.compiling import PART, STEP, compiled
 
 ROWS, FLIPS, CHOICES = 1, 2, 3
 """Purposes: independent sequences from one seed."""
 
 
-@compiled(**STEP)
+@compiled(**PART)
 def mix(z: Any) -> Any:
     """Scramble 64 bits."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

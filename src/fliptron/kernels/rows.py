@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fliptron.arrays import Array, Csr, Row, Scaled, ScaledRow, SparseRow
-from fliptron.kernels.compiling import STEP, compiled, intrinsic, overload
+from fliptron.kernels.compiling import PART, compiled, intrinsic, overload
 
 
 class Followed(NamedTuple):
@@ -139,7 +139,7 @@ def _(X: Any, i: Any, k: Any) -> Any:
     }.get(kind(X), lambda X, i, k: Followed(_plain(X[i]), _plain(X[k])))  # type: ignore[call-arg]
 
 
-@compiled(**STEP)
+@compiled(**PART)
 def _sparse(X: Any, i: int) -> SparseRow:
     start, stop = X.indptr[i], X.indptr[i + 1]
     return SparseRow(_plain(X.indices[start:stop]), _plain(X.data[start:stop]))  # type: ignore[call-arg]
@@ -153,7 +153,7 @@ def _(x: Any) -> Any:
     }.get(kind(x), lambda x: _followed_by_itself(_plain(x)))  # type: ignore[call-arg]
 
 
-@compiled(**STEP)
+@compiled(**PART)
 def _followed_by_itself(x: Any) -> Followed:
     return Followed(x, x)
 
@@ -182,7 +182,7 @@ def is_contiguous_type(*arrays: Any) -> bool:
     return all(part.layout == "C" for part in parts)
 
 
-@compiled(**STEP)
+@compiled(**PART)
 def value(x: Row, j: int) -> float:
     """Value j."""
     return stored(x, j) * scale(x)

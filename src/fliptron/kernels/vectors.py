@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from fliptron.arrays import Array, Row, is_sparse
-from fliptron.kernels.compiling import STEP, VECTOR, compiled, overload
+from fliptron.kernels.compiling import PART, STEP, VECTOR, compiled, overload
 from fliptron.kernels.products import REGISTERS, columns, products
 from fliptron.kernels.registers import REGISTER
 from fliptron.kernels.rows import index, is_contiguous_type, is_sparse_type, scale, size, stored
 
 
-@compiled(fastmath=VECTOR, **STEP)
+@compiled(fastmath=VECTOR, **PART)
 def dot(W: Array, r: int, x: Row) -> float:
     """w_r · x."""
     total = W.dtype.type(0.0)
@@ -25,7 +25,7 @@ def dot(W: Array, r: int, x: Row) -> float:
     return total * W.dtype.type(scale(x))
 
 
-@compiled(**STEP)
+@compiled(**PART)
 def add(W: Array, r: int, a: float, x: Row) -> None:
     """w_r += a·x.
 
@@ -44,7 +44,7 @@ def add(W: Array, r: int, a: float, x: Row) -> None:
             W[r, i] = W.dtype.type(min(max(W[r, i] + step * stored(x, j), -most), most))
 
 
-@compiled(fastmath=VECTOR, **STEP)
+@compiled(fastmath=VECTOR, **PART)
 def square(x: Row) -> float:
     """‖x‖²; not finite when any value of x is not."""
     total = 0.0
@@ -54,7 +54,7 @@ def square(x: Row) -> float:
     return total * scale(x) * scale(x)
 
 
-@compiled(fastmath=VECTOR, **STEP)
+@compiled(fastmath=VECTOR, **PART)
 def pick(u: Array, x: Row) -> float:
     """u · x for a dense u."""
     total = 0.0
@@ -120,7 +120,7 @@ def lead(scores: Array, winner: int) -> float:
     return scores[winner] - scores[argmax(scores, winner)]
 
 
-@compiled(**STEP)
+@compiled(**PART)
 def argmax(scores: Array, but: int) -> int:
     """The label of highest score (ties: the lowest), label `but` left out (−1: none)."""
     winner, top = 0, -np.inf

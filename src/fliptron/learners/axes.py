@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from fliptron.arrays import Array, Row
-from fliptron.kernels.compiling import LOOP, STEP, compiled
+from fliptron.kernels.compiling import LOOP, PART, compiled
 from fliptron.kernels.matrices import inner
 from fliptron.kernels.randomness import make_key, uniform
 from fliptron.kernels.rows import index, size, value
@@ -41,7 +41,7 @@ _KEY = make_key(0, 4)
 _FLAT = 1e-6  # of a row's length: less is rounding
 
 
-@compiled(**STEP)
+@compiled(**PART)
 def split(axes: Array, x: Row, z: Array, left: Array) -> None:
     """x = Vᵀz + left."""
     left[:] = 0.0
@@ -51,7 +51,7 @@ def split(axes: Array, x: Row, z: Array, left: Array) -> None:
     _subtract(axes, z, left)
 
 
-@compiled(fastmath={"contract"}, **STEP)  # terms that may change places do so in one caller and not in the next
+@compiled(fastmath={"contract"}, **PART)  # terms that may change places do so in one caller and not in the next
 def _subtract(axes: Array, z: Array, left: Array) -> None:
     """left −= Vᵀz."""
     n, d = axes.shape
@@ -67,7 +67,7 @@ def _subtract(axes: Array, z: Array, left: Array) -> None:
             left[j] -= a[j] * p
 
 
-@compiled(**STEP)
+@compiled(**PART)
 def gather(gathered: Array, taken: Array, x: Row, z: Array, length: float) -> None:
     """Take in an example, which has been split, for the next axes."""
     n, t, place = gathered.shape[0], int(taken[ROWS]), int(taken[FILLED])

@@ -8,7 +8,7 @@ import numpy as np
 
 from fliptron.arrays import Array, Row
 from fliptron.exploration import Exploration
-from fliptron.kernels.compiling import STEP, compiled
+from fliptron.kernels.compiling import PART, STEP, compiled
 from fliptron.kernels.loop import Scratch, learns, scores
 from fliptron.kernels.vectors import add, scores_of
 from fliptron.learners.base import Learner
@@ -29,7 +29,7 @@ def unbiased(bit: int, rates: Array) -> float:
     return (bit - rates[0]) / (1.0 - rates[0] - rates[1])
 
 
-@compiled(**STEP)
+@compiled(**PART)
 def add_update(
     W: Array, times: float, rates: Array, x: Row, label: int, greedy: int, probability: float, feedback: int
 ) -> None:

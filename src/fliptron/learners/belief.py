@@ -13,7 +13,7 @@ from math import sqrt
 from typing import Any
 
 from fliptron.arrays import Array, Row
-from fliptron.kernels.compiling import STEP, compiled, overload
+from fliptron.kernels.compiling import PART, compiled, overload
 from fliptron.kernels.matrices import apply, downdate, inner
 from fliptron.kernels.rows import index, size, value, with_values
 from fliptron.kernels.vectors import pick, scores_of
@@ -82,7 +82,7 @@ def _average_axes(state: Any, x: Row, out: Array) -> None:
         out[r] += inner(state.along[r], state.z)
 
 
-@compiled(**STEP)
+@compiled(**PART)
 def _spread(variances: Array, x: Row, powers: Array, out: Array) -> None:
     """Σ_i x_i²·v_ri of every label."""
     for j in range(size(x)):
@@ -107,7 +107,7 @@ def _move_axes(state: Any, r: int, x: Row, g: float, h: float) -> None:
     _move_each(state.W, state.rest, r, state.left, g, h)
 
 
-@compiled(**STEP)
+@compiled(**PART)
 def _move_each(W: Array, variances: Array, r: int, x: Row, g: float, h: float) -> None:
     for j in range(size(x)):
         i = index(x, j)
@@ -133,7 +133,7 @@ def _forget_axes(state: Any) -> None:
     _forget_matrices(state.covariance)
 
 
-@compiled(**STEP)
+@compiled(**PART)
 def _forget_matrices(covariance: Array) -> None:
     covariance[:] = 0.0
     for r in range(covariance.shape[0]):

@@ -28,7 +28,7 @@ from __future__ import annotations
 from math import log, sqrt
 
 from fliptron.arrays import Array
-from fliptron.kernels.compiling import STEP, compiled
+from fliptron.kernels.compiling import PART, STEP, compiled
 
 # Counts of all labels: doubtful bits, ones among them, how many should be right; sure bits, ones; bits learnt from,
 # also since the last alarm, and since the noise last changed, ones among these; bits at the last forgetting; the rates;
@@ -108,14 +108,14 @@ def count(
     return alarm
 
 
-@compiled(**STEP)
+@compiled(**PART)
 def _count_sure(counts: Array, recent: float, feedback: int) -> None:
     fade = 1.0 - 1.0 / recent
     counts[SURE] = counts[SURE] * fade + 1.0
     counts[SURE_ONES] = counts[SURE_ONES] * fade + feedback
 
 
-@compiled(**STEP)
+@compiled(**PART)
 def _settle_rates(counts: Array, K: int) -> bool:
     """ρ0 and the plateau 1 − ρ1 of all labels together. Whether that is above chance, as far as can be told."""
     n, ones, right = counts[DOUBTFUL] + 1.0, counts[DOUBTFUL_ONES] + 0.5, counts[DOUBTFUL_RIGHT] + 1.0 / K
@@ -140,7 +140,7 @@ def _settle_rates(counts: Array, K: int) -> bool:
     return not hopeless
 
 
-@compiled(**STEP)
+@compiled(**PART)
 def rates_for(counts: Array, labels: Array, label: int) -> tuple[float, float]:
     """ρ0 and β when this label is played: those of all labels, moved by its own bits."""
     rho0, plateau = counts[RHO0], counts[PLATEAU]
@@ -163,7 +163,7 @@ def rates_to_learn_by(counts: Array, labels: Array, label: int) -> tuple[float, 
     return rho0 + _OUTLIERS[1] * beta, (1.0 - _OUTLIERS[0] - _OUTLIERS[1]) * beta
 
 
-@compiled(**STEP)
+@compiled(**PART)
 def _suspect(counts: Array, labels: Array, label: int, q: float, feedback: int) -> float:
     """Add a bit of a sure label to the evidence that it is right half as often as it should be."""
     mine = labels[label]
@@ -193,7 +193,7 @@ def _suspect(counts: Array, labels: Array, label: int, q: float, feedback: int) 
     return NOISE if others > 0.0 and ones > (rho0 + _ABOVE * beta) * bits else DATA
 
 
-@compiled(**STEP)
+@compiled(**PART)
 def strength_of(counts: Array, labels: Array, label: int) -> float:
     """The log likelihood ratio behind an alarm: of one label's bits, or of all sure bits against the least plateau."""
     if labels[label, EVIDENCE] > _ALARM or counts[SURE] == 0.0:
@@ -236,7 +236,7 @@ def fade(counts: Array, labels: Array, keep: float, doubtful: bool) -> None:
             labels[r, c] *= keep
 
 
-@compiled(**STEP)
+@compiled(**PART)
 def is_uniform(probability: float, K: int) -> bool:
     """Whether a label was drawn uniformly from all."""
     return abs(probability * K - 1.0) < _UNIFORM

@@ -8,7 +8,7 @@ import numpy as np
 
 from fliptron.arrays import LONGEST, SHORTEST, Array, Row
 from fliptron.exploration import Exploration
-from fliptron.kernels.compiling import STEP, compiled
+from fliptron.kernels.compiling import PART, compiled
 from fliptron.kernels.loop import Scratch, learns, score
 from fliptron.kernels.vectors import add, argmax, square
 from fliptron.learners.base import Learner
@@ -28,13 +28,13 @@ class ExactState(NamedTuple):
     all_fall: bool
 
 
-@compiled(**STEP)
+@compiled(**PART)
 def fall(above: float, soft: float, cap: float) -> float:
     """How far a score falls that is so much above the level."""
     return min(max(above / soft, 0.0), cap)
 
 
-@compiled(**STEP)
+@compiled(**PART)
 def level(scores: Array, label: int, a: float, soft: float, cap: float) -> float:
     """v = a·s_ỹ − 1 + a²·Σ u_r, with u_r = fall(s_r − v): what scores of other labels fall to.
 

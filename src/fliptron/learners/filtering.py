@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fliptron.arrays import SHORTEST, Array, Row
-from fliptron.kernels.compiling import STEP, compiled
+from fliptron.kernels.compiling import PART, STEP, compiled
 from fliptron.kernels.loop import (
     ALL_ELIGIBLE,
     Choice,
@@ -87,7 +87,7 @@ class FliptronState(NamedTuple):
     )
 
 
-@compiled(**STEP)
+@compiled(**PART)
 def look(state: FliptronState, x: Row) -> None:
     """Mean and standard deviation of every score, unless x is the one last looked at and nothing has changed."""
     n = size(x)
@@ -151,7 +151,7 @@ def optimist(state: FliptronState, x: Row, gamma: float, u: float) -> Choice:
     return choose_among(state, x, gamma, u, ALL_ELIGIBLE)
 
 
-@compiled(**STEP)
+@compiled(**PART)
 def alert(state: FliptronState, kind: float, label: int) -> None:
     """Note an alarm, and count anew; where the data has changed, learn anew too."""
     at = int(state.counts[RESTARTS] + state.counts[JUMPS]) % ALARMS
@@ -163,7 +163,7 @@ def alert(state: FliptronState, kind: float, label: int) -> None:
         forget(state)
 
 
-@compiled(**STEP)
+@compiled(**PART)
 def weigh(state: FliptronState, length: float) -> tuple[int, float, float, float]:
     """Odds of all labels against the best; the best label, what the others add up to, their doubt, and the best's."""
     s, odds = state.scores, state.work[0]
@@ -176,7 +176,7 @@ def weigh(state: FliptronState, length: float) -> tuple[int, float, float, float
     return best, others, doubt, (state.spreads[best] / length) ** 2
 
 
-@compiled(**STEP)
+@compiled(**PART)
 def assimilate(
     state: FliptronState,
     x: Row,

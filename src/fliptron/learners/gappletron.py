@@ -9,7 +9,7 @@ import numpy as np
 
 from fliptron.arrays import Array, Row
 from fliptron.exploration import Exploration
-from fliptron.kernels.compiling import STEP, compiled
+from fliptron.kernels.compiling import PART, compiled
 from fliptron.kernels.loop import Choice, Scratch, chooses, learns, score
 from fliptron.kernels.vectors import add, argmax, square
 from fliptron.learners.banditron import unbiased
@@ -29,7 +29,7 @@ class GappletronState(NamedTuple):
     diameter: float
 
 
-@compiled(**STEP)
+@compiled(**PART)
 def softmax(scores: Array, out: Array) -> float:
     """exp(s_r)/Σ exp(s) for every label r; the highest of them."""
     top, total = scores[argmax(scores, -1)], 0.0
@@ -41,7 +41,7 @@ def softmax(scores: Array, out: Array) -> float:
     return 1.0 / total
 
 
-@compiled(**STEP)
+@compiled(**PART)
 def descend(state: Any, x: Row) -> None:
     """W −= D/√(2(10⁻⁸ + Σ‖G‖²))·G, with G = slopes⊗x."""
     steep = 0.0

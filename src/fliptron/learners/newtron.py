@@ -9,7 +9,7 @@ import numpy as np
 
 from fliptron.arrays import Array, Row
 from fliptron.exploration import Exploration
-from fliptron.kernels.compiling import STEP, compiled
+from fliptron.kernels.compiling import PART, compiled
 from fliptron.kernels.factors import absorb
 from fliptron.kernels.loop import Choice, Scratch, chooses, learns, score, scores
 from fliptron.kernels.rows import index, size, value
@@ -50,7 +50,7 @@ class FullNewtronState(NamedTuple):
     radius: float
 
 
-@compiled(**STEP)
+@compiled(**PART)
 def total_odds(state: DiagonalNewtronState | FullNewtronState) -> float:
     """Σ_r exp(α(s_r − max s)), of the scores last looked at."""
     best, total = argmax(state.scores, -1), 0.0
@@ -59,7 +59,7 @@ def total_odds(state: DiagonalNewtronState | FullNewtronState) -> float:
     return total
 
 
-@compiled(**STEP)
+@compiled(**PART)
 def chance(state: DiagonalNewtronState | FullNewtronState, label: int, total: float) -> float:
     """p_r = exp(α s_r)/Σ exp(α s)."""
     return exp(state.alpha * (state.scores[label] - state.scores[argmax(state.scores, -1)])) / total
@@ -89,7 +89,7 @@ def softmax_choice(state: DiagonalNewtronState, x: Row, gamma: float, u: float) 
     return r, greedy, p  # rounding may leave the last label to the last of u
 
 
-@compiled(**STEP)
+@compiled(**PART)
 def project(state: DiagonalNewtronState | FullNewtronState) -> None:
     """W = θ, or the nearest point of the ball ‖W‖ ≤ D."""
     length = sqrt(max(state.norm[0], 0.0))

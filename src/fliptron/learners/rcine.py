@@ -9,7 +9,7 @@ import numpy as np
 
 from fliptron.arrays import Array, Row
 from fliptron.exploration import Exploration
-from fliptron.kernels.compiling import STEP, compiled
+from fliptron.kernels.compiling import PART, compiled
 from fliptron.kernels.loop import Scratch, learns, score
 from fliptron.kernels.rows import index, size, value
 from fliptron.kernels.vectors import argmax, lead
@@ -41,7 +41,7 @@ class RcineState(NamedTuple):
     X: Array  # N×d, or 0×d if the estimator does not ask for x
 
 
-@compiled(**STEP)
+@compiled(**PART)
 def record(state: RcineState, x: Row, label: int, greedy: int, probability: float, feedback: int) -> None:
     """Write a round into the window, if it has room, with what the weights hold best before they see its bit."""
     t = state.counts[0]

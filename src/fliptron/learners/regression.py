@@ -9,7 +9,7 @@ import numpy as np
 
 from fliptron.arrays import Array, Row
 from fliptron.exploration import Exploration
-from fliptron.kernels.compiling import STEP, compiled
+from fliptron.kernels.compiling import PART, compiled
 from fliptron.kernels.factors import absorb, dense, variance
 from fliptron.kernels.loop import Choice, Scratch, chooses, learns, score
 from fliptron.kernels.rows import index, size, value
@@ -18,7 +18,7 @@ from fliptron.learners.base import Learner, check_memory, flaw_of_factor
 from fliptron.refusals import real
 
 
-@compiled(**STEP)
+@compiled(**PART)
 def least_squares(state: Any, r: int, x: Row, target: float) -> None:
     """Recursive least squares for label r: A_r += xxᵀ, w_r = A_r⁻¹ Σ target·x."""
     W, gain = state.W, state.gain

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fliptron.arrays import SHORTEST, Array, Row
-from fliptron.kernels.compiling import STEP, compiled
+from fliptron.kernels.compiling import PART, compiled
 from fliptron.kernels.loop import Choice, Scratch, chooses, learns, score, scores
 from fliptron.kernels.rows import index, size, value
 from fliptron.kernels.vectors import add, argmax, square
@@ -45,7 +45,7 @@ def surest_or_any(state: SeparableState, x: Row, gamma: float, u: float) -> Choi
     return min(int(u * K), K - 1), greedy, 1.0 / K
 
 
-@compiled(**STEP)
+@compiled(**PART)
 def direction(scores: Array, r: int, label: int, bit: int) -> float:
     """Which way label r's perceptron must step: up for a right label it doubted, down for a wrong one it held."""
     if r == label and bit == 1:
@@ -63,7 +63,7 @@ def separable(state: SeparableState, x: Row, label: int, greedy: int, probabilit
             add(state.W, r, step, x)
 
 
-@compiled(**STEP)
+@compiled(**PART)
 def shrink(x: Row) -> float:
     """What makes x at most of length 1."""
     return 1.0 / max(sqrt(square(x)), 1.0)

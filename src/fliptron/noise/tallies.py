@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fliptron.arrays import Array
-from fliptron.kernels.compiling import STEP, compiled
+from fliptron.kernels.compiling import PART, STEP, compiled
 from fliptron.noise.estimate import Z95
 
 SHARES = (0.02, 0.05, 0.1, 0.2)
@@ -73,7 +73,7 @@ def count_one(
     _add(cells[INVERSE], inverse, feedback)
 
 
-@compiled(**STEP)
+@compiled(**PART)
 def _add(cell: Array, weight: float, feedback: int) -> None:
     cell[0] += weight
     cell[1] += weight * feedback
@@ -101,7 +101,7 @@ def count_window(
             sure[label[i], 1] += bit[i]
 
 
-@compiled(**STEP)
+@compiled(**PART)
 def band_of(edges: Array, confidence: float) -> int:
     """The band of one round, and move the edges: each is passed as often as its share says."""
     band = int(edges.shape[0]) - 1
