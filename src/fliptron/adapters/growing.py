@@ -11,7 +11,7 @@ from zlib import crc32
 
 import numpy as np
 
-from fliptron.arrays import FLOATS, Array
+from fliptron.arrays import FLOATS, LONGEST, Array
 from fliptron.kernels import loop
 from fliptron.kernels.compiling import entry
 from fliptron.learners.base import Learner
@@ -220,7 +220,7 @@ class Growing:
         try:
             row = self._blank.copy()
             row[[self._places[name] for name in named]] = array("d", named.values())
-        except (KeyError, TypeError):
+        except (KeyError, TypeError, OverflowError):
             row = self._slowly([*named.items()] if by_position else sorted(named.items(), key=_in_words), grow)
         n = len(self._places)
         if len(named) == n > 1 and self._named < 0:
@@ -257,6 +257,9 @@ class Growing:
         row = self._blank.copy()
         try:
             row[list(known)] = list(known.values())
+        except OverflowError:
+            bits = max(value.bit_length() for value in known.values() if isinstance(value, int))
+            raise InputError(f"a number has {bits} bits; at most {LONGEST[8]:g} is allowed") from None
         except (TypeError, ValueError):
             odd = next(value for _, value in pairs if not isinstance(value, str | int | float | None))
             raise InputError(f"{odd!r} is neither a number nor a word") from None
