@@ -28,7 +28,7 @@ CELLS: dict[tuple[str, tuple[float, float]], int] = {
     ("clicks", (0.02, 0.92)): 10_000,
 }
 """Data and noise, and how many rounds are played there; more where clicks are rare, and a bit says little."""
-LAMBDAS, STEPS = (5, 20, 80, 320), (1, 5, 20, 80)
+LAMBDAS, STEPS = (5, 20, 80, 320), (0.04, 0.2, 1, 5)
 SOFTMAX = {f"--softmax --lambda {x} --cb_type dm -l {step}": (x, step) for x in LAMBDAS for step in STEPS}
 PEERS: dict[str, dict[str, dict[str, tuple[Any, ...]]]] = {
     "river": {"River-LinUCB": {"beta": (0.25, 1.0, 4.0, 16.0, 64.0, 256.0, 1024.0)}},
