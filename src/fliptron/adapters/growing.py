@@ -26,6 +26,25 @@ _STEP = 8
 _NOTHING: Any = (None, {}, None, False)  # has been asked
 
 
+def build(kind: type[Learner] | None, n_classes: int, n_features: int, settings: Mapping[str, Any]) -> Learner:
+    """A learner of a class of ours; None: a `Fliptron`."""
+    kind = Fliptron if kind is None else kind
+    if not (isinstance(kind, type) and issubclass(kind, Learner)):
+        raise InputError(f"learner is {kind!r}; one of our classes, such as Fliptron, is expected")
+    try:
+        return kind(n_classes=n_classes, n_features=n_features, **settings)
+    except TypeError as error:
+        raise InputError(f"{kind.__name__} cannot be built ({error})") from None
+
+
+def estimate_of(learner: Any, kind: type[Learner]) -> Estimate:
+    """What a learner of such a class has found out about the noise."""
+    if not hasattr(kind, "estimate"):
+        raise InputError(f"a {kind.__name__} does not estimate the noise; a Fliptron does")
+    found: Estimate = learner.estimate()
+    return found
+
+
 class Growing:
     """A learner of ours that takes dicts or sequences of numbers and words, and labels of any kind.
 
@@ -47,11 +66,9 @@ class Growing:
     def __init__(
         self, kind: type[Learner] | None, settings: Mapping[str, Any] | None, seed: int, *, constant: bool = True
     ) -> None:
-        self._kind = Fliptron if kind is None else kind
-        if not (isinstance(self._kind, type) and issubclass(self._kind, Learner)):
-            raise InputError(f"learner is {kind!r}; one of our classes, such as Fliptron, is expected")
         self._settings = {"seed": seed, **(settings or {})}
-        exact = self._build(2, 1)._dtype is FLOATS["float64"]  # as rows are; a wrong setting is refused at once
+        first = build(kind, 2, 1, self._settings)  # a wrong setting is refused at once
+        self._kind, exact = type(first), first._dtype is FLOATS["float64"]  # as rows are
         self._only_decides = exact and self._kind.decide is Learner.decide  # the compiled step, and nothing else
         self._only_learns = exact and self._kind.learn is Learner.learn
         self.learner: Learner | None = None
@@ -82,18 +99,9 @@ class Growing:
 
     def estimate(self) -> Estimate:
         """What the learner has found out about the noise; see `Estimate`."""
-        if not hasattr(self._kind, "estimate"):
-            raise InputError(f"a {self.name} does not estimate the noise; a Fliptron does")
-        if self.learner is None:
+        if self.learner is None and hasattr(self._kind, "estimate"):
             raise InputError("nothing is known of the noise before there are two labels")
-        found: Estimate = self.learner.estimate()  # type: ignore[attr-defined]
-        return found
-
-    def _build(self, n_classes: int, n_features: int) -> Learner:
-        try:
-            return self._kind(n_classes=n_classes, n_features=n_features, **self._settings)
-        except TypeError as error:
-            raise InputError(f"{self._kind.__name__} cannot be built ({error})") from None
+        return estimate_of(self.learner, self._kind)
 
     def number(self, label: Any) -> int:
         """The number of a label, a new one if need be."""
@@ -106,7 +114,7 @@ class Growing:
         self.labels.append(label)
         self._numbers[label] = len(self.labels) - 1
         if len(self.labels) == 2:
-            self.learner = self._build(2, self.width)
+            self.learner = build(self._kind, 2, self.width, self._settings)
         self._score, self._asked = None, _NOTHING
         return len(self.labels) - 1
 
