@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,22 @@ import pytest
 import scipy.sparse as sp
 from coba.context import CobaContext, NullLogger
 
-from fliptron import RCNBF, Dataset, Fliptron, InputError, Perceptron, load, simulate
+from fliptron import (
+    RCINE,
+    RCNBF,
+    Dataset,
+    Fliptron,
+    InputError,
+    LeastMeanSquares,
+    Perceptron,
+    RidgeRegression,
+    load,
+    simulate,
+)
 from fliptron.adapters.coba import NoisyBanditLearner, NoisyEnvironment, NoisyEvaluator
+from fliptron.adapters.growing import widen
+
+SETTINGS = {"gamma": 0.3, "rates": (0.2, 0.4)}
 
 
 @pytest.fixture(autouse=True)
@@ -171,6 +187,74 @@ class TestLearner:
             action, probability, more = learner.predict((1.0,), actions)
             assert action in actions
             learner.learn((1.0,), action, 1, probability, **more)
+
+    @pytest.mark.parametrize("order", ["at once", "late", "mutated", "growing"])
+    @pytest.mark.parametrize(
+        ("kind", "settings"),
+        [(Fliptron, {}), (RCNBF, {"rates": (0.2, 0.4)}), (RCINE, {}), (LeastMeanSquares, {"dtype": "float32"})],
+    )
+    def test_it_plays_and_learns_what_the_learner_would(self, kind: Any, settings: Any, order: Any) -> None:
+        """Contexts may be the same object, be changed after a decision, and get their rewards late or never."""
+        guest, actions = NoisyBanditLearner(kind, {"gamma": 0.3, **settings}, seed=1), [(1, 0), (0, 1)]
+        learner = kind(n_classes=2, n_features=8, gamma=0.3, seed=1, **settings)
+        random, waiting, context = np.random.default_rng(0), [], [0.0] * 5
+        for t in range(300):
+            context = context if order == "mutated" else [0.0] * 5
+            context[:] = random.choice([-1.0, 0.0, 2.0], 5).tolist()
+            told = tuple(context) if order == "late" else context
+            x = np.array([1.0, *context, 0.0, 0.0])
+            action, probability, more = guest.predict(told, actions)
+            decision = learner.decide(x)
+            assert (actions.index(action), more["greedy"], probability) == decision
+            waiting.append(((told, action, t % 2, probability), more, (x, decision, t % 2)))
+            if order == "mutated":
+                context[0] = 7.0  # what was decided on is learnt from
+            if order == "growing" and t == 200:
+                guest.predict([1.0] * 9, actions)  # a wider example, whose reward never comes
+                widen(learner, guest._growing.width)
+                learner.decide(np.array([*[1.0] * 10, *[0.0] * (learner.n_features - 10)]))
+            if order != "late" or t % 20 == 19:
+                for theirs, more, ours in waiting[::-1]:
+                    guest.learn(*theirs, **more)
+                    learner.learn(np.append(ours[0], np.zeros(learner.n_features - 8)), *ours[1:])
+                waiting.clear()
+            if order == "growing" and t >= 200:
+                break
+        assert np.array_equal(guest._growing.learner.weights, learner.weights)
+
+    def test_what_was_changed_and_is_another_round_is_read_anew(self) -> None:
+        one, other = NoisyBanditLearner(RCNBF, SETTINGS), NoisyBanditLearner(RCNBF, SETTINGS)
+        context = [1.0, 2.0]
+        for learner in (one, other):
+            learner.predict([3.0, 1.0], ["a", "b"])
+            learner.predict(context, ["a", "b"])
+        context[:] = [5.0, -1.0]
+        one.learn(context, "b", 1, 0.25, greedy=0)  # from a log that hands over one list, again and again
+        other.learn((5.0, -1.0), "b", 1, 0.25, greedy=0)
+        assert np.array_equal(one._growing.learner.weights, other._growing.learner.weights)
+
+    def test_threads_share_a_learner(self) -> None:
+        guest, actions = NoisyBanditLearner(RidgeRegression, {"gamma": 0.5}), ["a", "b", "c"]
+        guest.predict((1.0, 0.0, 0.0), actions)
+
+        def play(place: int) -> None:
+            context = tuple(np.eye(3)[place].tolist())
+            for _ in range(400):
+                action, probability, more = guest.predict(context, actions)
+                guest.learn(context, action, int(actions.index(action) == place), probability, **more)
+
+        before = sys.getswitchinterval()
+        sys.setswitchinterval(1e-6)
+        try:
+            with ThreadPoolExecutor(3) as pool, guest._growing.learner.held():
+                rounds = [pool.submit(play, place) for place in range(3)]
+            for each in rounds:
+                each.result()
+        finally:
+            sys.setswitchinterval(before)
+        assert guest._growing.learner.rounds == 1201
+        greedy = [guest.predict(tuple(row), actions)[2]["greedy"] for row in np.eye(3).tolist()]
+        assert greedy == [0, 1, 2]
 
     def test_it_learns_from_logs_of_others(self) -> None:
         learner, random = NoisyBanditLearner(seed=1), np.random.default_rng(0)

@@ -147,9 +147,10 @@ class TestEncoder:
         known, new = encoder.encode({"city": "Rome"}), encoder.encode({"city": "Atlantis"})
         assert (known != new).any()
 
-    def test_one_wild_value_does_not_set_the_scale(self) -> None:
+    @pytest.mark.parametrize(("row", "wild"), [(500, 1e9), (7, 1e9), (2, -1e25), (0, 1e308), (1, -1e308), (29, 1e100)])
+    def test_one_wild_value_does_not_set_the_scale(self, row: Any, wild: Any) -> None:
         X = np.random.default_rng(2).normal(size=(3000, 1))
-        X[500] = 1e9
+        X[row] = wild
         encoder = Encoder(Schema.infer(X))
         encoded = encoder.encode_all(X)
         assert np.isfinite(encoded).all()

@@ -100,6 +100,11 @@ class TestRows:
         with pytest.raises(InputError, match="is neither a number nor a word"):
             Growing(None, None, 0).row({"x": odd})
 
+    @pytest.mark.parametrize("x", [(1.0, 10**400), {"x": -(10**400)}])
+    def test_a_number_too_large_for_a_float_is_refused(self, x: Any) -> None:
+        with pytest.raises(InputError, match=r"a number has 1329 bits; at most 1e\+30 is allowed"):
+            Growing(None, None, 0).row(x)
+
     def test_what_is_not_finite_is_refused(self) -> None:
         known = Growing(None, None, 0)
         known.number("a"), known.number("b")

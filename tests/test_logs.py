@@ -57,7 +57,11 @@ HEAD = "label,greedy,probability,bit,margin\n"
     ("name", "content", "words"),
     [
         ("a.csv", "label,probability,bit,margin\n", "holds no rounds|label"),
-        ("a.csv", "", "cannot be read|no column"),
+        ("a.csv", "", "is empty; the names of its columns are expected"),
+        ("a.csv", "\n\n", "is empty; the names of its columns are expected"),
+        ("a.csv", (HEAD + "ä,a,0.5,1,0.1\n").encode("latin-1"), "a.csv is not UTF-8 text; save it as UTF-8"),
+        ("a.csv", (HEAD + "a,a,0.5,1,0.1\n").encode("utf-16"), "a.csv is not UTF-8 text; save it as UTF-8"),
+        ("a.jsonl", "[1, 2]\n", "a JSON object of names and values is expected in every line"),
         ("a.csv", "probability,bit,age\n0.5,1,30\n", "no column of the log is called label, action"),
         ("a.csv", "label,probability,age\n1,0.5,30\n", "what came back, right or wrong"),
         ("a.csv", "label,probability,bit\n1,1,1\n2,1,1\n", "neither a margin nor any column of features"),
@@ -82,9 +86,10 @@ HEAD = "label,greedy,probability,bit,margin\n"
     ],
 )
 def test_bad_logs_are_refused_with_exit_code_2(tmp_path: Path, name: Any, content: Any, words: Any) -> None:
-    (tmp_path / name).write_text(content)
+    (tmp_path / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     result = CliRunner().invoke(main, ["estimate", str(tmp_path / name), "--out", str(tmp_path / "out")])
     assert result.exit_code == 2
+    assert "^" not in result.stderr
     assert any(word in result.stderr for word in words.split("|"))
     assert "Traceback" not in result.stderr
     assert not (tmp_path / "out").exists()

@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ import pandas as pd
 
 from fliptron import InputError, Log, load
 from fliptron.arrays import Array
-from fliptron.debiasing import channels_of, debiased
+from fliptron.debiasing import Channels, channels_of, debiased
 from fliptron.experiments.plan import Spec, grid
 from fliptron.experiments.runner import about
 from fliptron.logs.export import export_log
@@ -81,47 +82,35 @@ def flipped(kind: str, rows: Array, y: Array, rounds: int, random: np.random.Gen
     return {"row": row, "source": source, "label": label, "bit": bit, "probability": np.full(rounds, 1 / K)}
 
 
-def play_one(spec: Spec) -> Run:
-    """One log in three forms: how often what Vowpal Wabbit learns from each is right, and what it seems to be worth."""
-    import vowpalwabbit
-
-    began = time.perf_counter()
-    kind = next(name for name, rates in KINDS.items() if rates == spec.rates)
-    digits, random = load("digits"), np.random.default_rng([spec.seed, 17])
+def made(kind: str, rounds: int, later: int, seed: int, folder: Path) -> tuple[Log, Log, Array]:
+    """A log behind such noise, later rounds with other digits, and the true labels of these."""
+    digits, random = load("digits"), np.random.default_rng([seed, 17])
     few = digits.y < K
     X, y = np.asarray(digits.X)[few].reshape(-1, 4, 2, 4, 2).mean(axis=(2, 4)).reshape(-1, 16), digits.y[few]
-    order = random.permutation(y.size)
-    told: dict[str, dict[str, object]] = {"accuracy": {}, "by bits": {}, "by h": {}}
-    with tempfile.TemporaryDirectory() as folder:
-        for name, rows, n in (("log", order[:KEPT], spec.rounds), ("later", order[KEPT:], LATER)):
-            rounds = flipped(kind, rows, y, n, random)
-            row = rounds.pop("row")
-            write_table(Path(folder) / f"{name}.parquet", {f"x{j}": X[row, j] for j in range(16)} | rounds)
-        log, later = (Log(Path(folder) / f"{name}.parquet", labels=range(K)) for name in ("log", "later"))
-        try:
-            channels = channels_of(log, by=BY[kind])
-        except InputError as error:
-            return about(spec, error=1.0, seconds=time.perf_counter() - began, details={"refused": str(error)})
-        (batch,) = later.batches()
-        h = debiased(batch.rounds.bit, *channels.of(batch, later.labels))["h"]
-        export_log(later, Path(folder) / "later.vw")
-        events = (Path(folder) / "later.vw").read_text().split("\n\n")[:-1]
-        for form in FORMS:
+    order, logs = random.permutation(y.size), []
+    for name, rows, n in (("log", order[:KEPT], rounds), ("later", order[KEPT:], later)):
+        shown = flipped(kind, rows, y, n, random)
+        row = shown.pop("row")
+        write_table(folder / f"{name}.parquet", {f"x{j}": X[row, j] for j in range(16)} | shown)
+        logs.append(Log(folder / f"{name}.parquet", labels=range(K)))
+    return logs[0], logs[1], y[row]
 
-            def reward(batch: Batch, form: str = form) -> Array:
-                return {"bit": batch.rounds.bit, **debiased(batch.rounds.bit, *channels.of(batch, log.labels))}[form]
 
-            path = Path(folder) / f"{form}.vw"
-            export_log(log, path, reward=reward)
-            model = vowpalwabbit.Workspace(f"{spec.effective['options']} -d {path} --quiet")
-            would = np.array([_choice(model, event) for event in events])
-            model.finish()
-            same = would == batch.rounds.label
-            told["accuracy"][form] = float(np.mean(would == y[row]))
-            told["by bits"][form], told["by h"][form] = (float(each[same].mean()) for each in (batch.rounds.bit, h))
-    told["rates"] = {str(key): list(each) for key, each in channels.rates.items()}
-    error = 1 - told["accuracy"]["bit"]
-    return about(spec, error=error, seconds=time.perf_counter() - began, details=told)
+def choices(log: Log, later: Log, channels: Channels, options: str, folder: Path) -> Iterator[tuple[str, Array]]:
+    """What Vowpal Wabbit would play in the later rounds, when it has learnt from the log in each of three forms."""
+    import vowpalwabbit
+
+    export_log(later, folder / "later.vw")
+    events = (folder / "later.vw").read_text().split("\n\n")[:-1]
+    for form in FORMS:
+
+        def reward(batch: Batch, form: str = form) -> Array:
+            return {"bit": batch.rounds.bit, **debiased(batch.rounds.bit, *channels.of(batch, log.labels))}[form]
+
+        export_log(log, folder / f"{form}.vw", reward=reward)
+        model = vowpalwabbit.Workspace(f"{options} -d {folder / form}.vw --quiet")
+        yield form, np.array([_choice(model, event) for event in events])
+        model.finish()
 
 
 def _choice(model: object, event: str) -> int:
@@ -130,6 +119,29 @@ def _choice(model: object, event: str) -> int:
     costs = model.predict(example)
     model.finish_example(example)
     return int(np.argmin(costs))
+
+
+def play_one(spec: Spec) -> Run:
+    """One log in three forms: how often what Vowpal Wabbit learns from each is right, and what it seems to be worth."""
+    began = time.perf_counter()
+    kind = next(name for name, rates in KINDS.items() if rates == spec.rates)
+    told: dict[str, dict[str, object]] = {"accuracy": {}, "by bits": {}, "by h": {}}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        log, later, truth = made(kind, spec.rounds, LATER, spec.seed, folder)
+        try:
+            channels = channels_of(log, by=BY[kind])
+        except InputError as error:
+            return about(spec, error=1.0, seconds=time.perf_counter() - began, details={"refused": str(error)})
+        (batch,) = later.batches()
+        h = debiased(batch.rounds.bit, *channels.of(batch, later.labels))["h"]
+        for form, would in choices(log, later, channels, spec.effective["options"], folder):
+            same = would == batch.rounds.label
+            told["accuracy"][form] = float(np.mean(would == truth))
+            told["by bits"][form], told["by h"][form] = (float(each[same].mean()) for each in (batch.rounds.bit, h))
+    told["rates"] = {str(key): list(each) for key, each in channels.rates.items()}
+    error = 1 - told["accuracy"]["bit"]
+    return about(spec, error=error, seconds=time.perf_counter() - began, details=told)
 
 
 def write(runs: pd.DataFrame, docs: Path) -> list[Path]:

@@ -14,17 +14,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from fliptron import Log, load
-from fliptron.arrays import Array
-from fliptron.debiasing import channels_of, debiased
+from fliptron.debiasing import channels_of
 from fliptron.experiments.plan import Spec, grid
 from fliptron.experiments.runner import about
-from fliptron.logs.export import export_log
-from fliptron.logs.log import Batch
-from fliptron.logs.tables import write_table
 from fliptron.report.statistics import interval, param, plus_minus
 from fliptron.results import Run
-from studies.debias import FORMS, KEPT, KINDS, NOISE, OPTIONS, K, _choice, flipped
+from studies.debias import FORMS, KINDS, NOISE, OPTIONS, K, choices, made
 from tabular import pair, save, table
 
 ROUNDS, SEEDS, TUNING = 1000, range(10), range(100, 102)
@@ -52,32 +47,13 @@ def _best(runs: pd.DataFrame) -> dict[str, str]:
 
 def play_one(spec: Spec) -> Run:
     """One log in three forms: how often what Vowpal Wabbit learns from each is right."""
-    import vowpalwabbit
-
     began = time.perf_counter()
-    digits, random = load("digits"), np.random.default_rng([spec.seed, 17])
-    few = digits.y < K
-    X, y = np.asarray(digits.X)[few].reshape(-1, 4, 2, 4, 2).mean(axis=(2, 4)).reshape(-1, 16), digits.y[few]
-    order, accuracy = random.permutation(y.size), {}
-    with tempfile.TemporaryDirectory() as folder:
-        for name, rows, n in (("log", order[:KEPT], spec.rounds), ("later", order[KEPT:], LATER)):
-            rounds = flipped(KIND, rows, y, n, random)
-            row = rounds.pop("row")
-            write_table(Path(folder) / f"{name}.parquet", {f"x{j}": X[row, j] for j in range(16)} | rounds)
-        log, later = (Log(Path(folder) / f"{name}.parquet", labels=range(K)) for name in ("log", "later"))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        log, later, truth = made(KIND, spec.rounds, LATER, spec.seed, folder)
         channels = channels_of(log, by="source", rates=NOISE[KIND])
-        export_log(later, Path(folder) / "later.vw")
-        events = (Path(folder) / "later.vw").read_text().split("\n\n")[:-1]
-        for form in FORMS:
-
-            def reward(batch: Batch, form: str = form) -> Array:
-                return {"bit": batch.rounds.bit, **debiased(batch.rounds.bit, *channels.of(batch, log.labels))}[form]
-
-            path = Path(folder) / f"{form}.vw"
-            export_log(log, path, reward=reward)
-            model = vowpalwabbit.Workspace(f"{spec.effective['options']} -d {path} --quiet")
-            accuracy[form] = float(np.mean([_choice(model, event) for event in events] == y[row]))
-            model.finish()
+        played = choices(log, later, channels, spec.effective["options"], folder)
+        accuracy = {form: float(np.mean(would == truth)) for form, would in played}
     seconds = time.perf_counter() - began
     return about(spec, error=1 - accuracy["bit"], seconds=seconds, details={"accuracy": accuracy})
 

@@ -38,7 +38,7 @@ _READERS = {
     **dict.fromkeys((".jsonl", ".ndjson", ".json"), "read_json"),
 }
 _WHOLE = 200 * 2**20  # bytes of CSV up to which the whole file tells a column's type
-_TALK = ("Possible", "*", "Original Line", "LINE", "This", "Try")
+_TALK = ("Possible", "*", "Original Line", "LINE", "This", "Try", "^")
 
 
 class Spool:
@@ -89,6 +89,10 @@ class TableFile:
         described = {row[0]: row[1] for row in self.rows("DESCRIBE SELECT * FROM {}")}
         self.columns = list(described)
         """The names of its columns."""
+        if made is None and self.columns == ["json"]:  # what DuckDB makes of other values than objects
+            raise InputError(
+                f"{name} holds something else; a JSON object of names and values is expected in every line"
+            )
         self.mixed = {name for name, kind in described.items() if kind == "JSON"}
         """Those whose values are of several kinds, each as JSON writes it."""
 
@@ -127,9 +131,9 @@ class TableFile:
             with connected() as database:
                 yield database
         except self._duckdb.Error as error:
-            ragged = next(filter(None, map(_ragged, self._paths)), None)
-            if ragged is not None:
-                raise InputError(ragged) from None
+            flaw = next(filter(None, map(_flaw, self._paths)), None)
+            if flaw is not None:
+                raise InputError(flaw) from None
             lines = [" ".join(line.split()) for line in str(error).splitlines() if line.strip()]
             told = [line for line in lines if not line.startswith(_TALK)]
             raise InputError(f"{self.name} cannot be read ({'; '.join(told[:2])})") from None
@@ -243,10 +247,12 @@ def _reader(name: str, paths: Sequence[str]) -> str:
 
 
 def _check_header(path: str) -> None:
-    """No name twice: DuckDB would quietly call the second one something else."""
+    """There are names, and none twice: DuckDB would quietly make some up."""
     if suffix_of(Path(path)) not in (".csv", ".tsv"):
         return
     line = first_line(path)
+    if not line.strip():
+        raise InputError(f"the first line of {path} is empty; the names of its columns are expected")
     try:
         names = [name.strip().lower() for name in next(csv.reader([line], delimiter=delimiter(line)), [])]
     except csv.Error:
@@ -256,8 +262,8 @@ def _check_header(path: str) -> None:
         raise InputError(f"{path} has two columns {twice!r}; every name may be there once")
 
 
-def _ragged(path: str) -> str | None:
-    """What is wrong with the lines of a CSV file, if they are not of one length."""
+def _flaw(path: str) -> str | None:
+    """What is wrong with a CSV file, if it is not UTF-8 or its lines are not of one length."""
     if suffix_of(Path(path)) not in (".csv", ".tsv"):
         return None
     try:
@@ -269,6 +275,8 @@ def _ragged(path: str) -> str | None:
                 width = width or len(row)
                 if row and len(row) != width:
                     return f"{path}: line {number} has {len(row)} values; {width} are expected"
+    except UnicodeDecodeError:
+        return f"{path} is not UTF-8 text; save it as UTF-8"
     except (OSError, ValueError, EOFError, csv.Error, zlib.error, InputError):
         return None
     return None

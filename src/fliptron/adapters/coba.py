@@ -61,7 +61,7 @@ class NoisyBanditLearner(coba.Learner):  # type: ignore[misc]  # coba has no typ
         self._growing = Growing(learner, settings, whole("seed", seed, 0, 2**63 - 1), constant=fit_intercept)
         if self._growing.full_information:
             raise InputError("the learner learns from true labels, which coba's interactions do not have")
-        self._latest: tuple[Any, Any, Any, Any] = (None, None, None, None)
+        self._latest: tuple[Any, Any, Any, Decision] = (object(), None, None, Decision(-1, -1, 0.0))
         self._named = {"family": self._growing.name, **(settings or {}), "seed": seed}
 
     @property
@@ -80,14 +80,12 @@ class NoisyBanditLearner(coba.Learner):  # type: ignore[misc]  # coba has no typ
         actions
             Those that can be chosen.
         """
-        growing = self._growing
-        numbers, eligible = growing.among(actions if type(actions) is list else list(actions))
-        row = growing.row(_features(context))
-        if growing.learner is None:
-            return actions[0], 1.0, {"greedy": numbers[0]}
-        decision = growing.learner.decide(row, eligible)
-        chosen, greedy, probability = decision
-        action = actions[numbers.index(chosen)]
+        features = context if type(context) is tuple else _features(context)
+        row, decision, places = self._growing.decide(features, actions if type(actions) is list else list(actions))
+        if decision is None:
+            return actions[0], 1.0, {"greedy": 0}
+        label, greedy, probability = decision
+        action = actions[places[label]]
         self._latest = context, row, action, decision
         return action, probability, {"greedy": greedy}
 
@@ -110,19 +108,18 @@ class NoisyBanditLearner(coba.Learner):  # type: ignore[misc]  # coba has no typ
             The number of the action thought best, from `predict`; None: the one that is held best now.
         """
         growing = self._growing
-        latest, row, chosen, known = self._latest
-        label = known.label if known is not None and action is chosen else growing.number(hashable(action))
-        if context is not latest or row is None or row.size != growing.width:  # not what was predicted last
-            row = growing.row(_features(context))
+        latest, row, chosen, decision = self._latest
+        mine = context is latest and action is chosen and greedy == decision[1] and probability == decision[2]
+        if mine and row.size == growing.width:  # most often: what was decided last, and on which row
+            growing.learn(row, decision, reward)
+            return
+        label, features = growing.number(hashable(action)), _features(context)
+        row = growing.row(features)
         if growing.learner is None:
             return
-        if known is None or (label, greedy, probability) != known:
-            chance = 1.0 if probability is None else float(probability)
-            if greedy is None:
-                known = growing.outside(label, _features(context), chance)
-            else:
-                known = Decision(label, greedy, chance)
-        growing.learner.learn(row, known, reward)  # type: ignore[arg-type]  # what is no bit is refused there
+        chance = 1.0 if probability is None else float(probability)
+        decision = growing.outside(label, features, chance) if greedy is None else Decision(label, greedy, chance)
+        growing.learn(row, decision, reward)
 
     def estimate(self) -> Estimate:
         """What the learner has found out about the noise and its own true accuracy; see `Estimate`."""

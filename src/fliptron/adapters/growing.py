@@ -5,13 +5,13 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Mapping
 from operator import itemgetter
-from struct import error, pack_into
+from struct import Struct, error
 from typing import Any
 from zlib import crc32
 
 import numpy as np
 
-from fliptron.arrays import FLOATS, Array
+from fliptron.arrays import FLOATS, LONGEST, Array
 from fliptron.kernels import loop
 from fliptron.kernels.compiling import entry
 from fliptron.learners.base import Learner
@@ -23,6 +23,26 @@ from fliptron.rounds import Decision
 MOST = 4096
 """The most places; names that turn up later share those that are there, by their hash."""
 _STEP = 8
+_NOTHING: Any = (None, {}, None, False)  # has been asked
+
+
+def build(kind: type[Learner] | None, n_classes: int, n_features: int, settings: Mapping[str, Any]) -> Learner:
+    """A learner of a class of ours; None: a `Fliptron`."""
+    kind = Fliptron if kind is None else kind
+    if not (isinstance(kind, type) and issubclass(kind, Learner)):
+        raise InputError(f"learner is {kind!r}; one of our classes, such as Fliptron, is expected")
+    try:
+        return kind(n_classes=n_classes, n_features=n_features, **settings)
+    except TypeError as error:
+        raise InputError(f"{kind.__name__} cannot be built ({error})") from None
+
+
+def estimate_of(learner: Any, kind: type[Learner]) -> Estimate:
+    """What a learner of such a class has found out about the noise."""
+    if not hasattr(kind, "estimate"):
+        raise InputError(f"a {kind.__name__} does not estimate the noise; a Fliptron does")
+    found: Estimate = learner.estimate()
+    return found
 
 
 class Growing:
@@ -46,11 +66,11 @@ class Growing:
     def __init__(
         self, kind: type[Learner] | None, settings: Mapping[str, Any] | None, seed: int, *, constant: bool = True
     ) -> None:
-        self._kind = Fliptron if kind is None else kind
-        if not (isinstance(self._kind, type) and issubclass(self._kind, Learner)):
-            raise InputError(f"learner is {kind!r}; one of our classes, such as Fliptron, is expected")
         self._settings = {"seed": seed, **(settings or {})}
-        self._build(2, 1)  # a wrong setting is refused at once
+        first = build(kind, 2, 1, self._settings)  # a wrong setting is refused at once
+        self._kind, exact = type(first), first._dtype is FLOATS["float64"]  # as rows are
+        self._only_decides = exact and self._kind.decide is Learner.decide  # the compiled step, and nothing else
+        self._only_learns = exact and self._kind.learn is Learner.learn
         self.learner: Learner | None = None
         """The learner, once there are two labels."""
         self.labels: list[Any] = []
@@ -58,12 +78,9 @@ class Growing:
         self._numbers: dict[Any, int] = {}
         self._places: dict[Any, int] = {}
         self._all: Callable[[Any], Any] = tuple
-        self._form = ""
+        self._pack: Any = None
         self._named = self._counted = -1  # values of a mapping, and of a sequence, that fill every place
-        self._asked: list[Any] = []
-        self._played: list[int] = []
-        self._eligible: list[int] | None = None
-        self._known = 0  # labels at that time
+        self._asked: tuple[list[Any] | None, dict[int, int], list[int] | None, bool] = _NOTHING
         self.width = _STEP
         """How many places a row has."""
         self._blank = np.zeros(self.width)
@@ -82,18 +99,9 @@ class Growing:
 
     def estimate(self) -> Estimate:
         """What the learner has found out about the noise; see `Estimate`."""
-        if not hasattr(self._kind, "estimate"):
-            raise InputError(f"a {self.name} does not estimate the noise; a Fliptron does")
-        if self.learner is None:
+        if self.learner is None and hasattr(self._kind, "estimate"):
             raise InputError("nothing is known of the noise before there are two labels")
-        found: Estimate = self.learner.estimate()  # type: ignore[attr-defined]
-        return found
-
-    def _build(self, n_classes: int, n_features: int) -> Learner:
-        try:
-            return self._kind(n_classes=n_classes, n_features=n_features, **self._settings)
-        except TypeError as error:
-            raise InputError(f"{self._kind.__name__} cannot be built ({error})") from None
+        return estimate_of(self.learner, self._kind)
 
     def number(self, label: Any) -> int:
         """The number of a label, a new one if need be."""
@@ -106,23 +114,61 @@ class Growing:
         self.labels.append(label)
         self._numbers[label] = len(self.labels) - 1
         if len(self.labels) == 2:
-            self.learner = self._build(2, self.width)
-        self._score = None
+            self.learner = build(self._kind, 2, self.width, self._settings)
+        self._score, self._asked = None, _NOTHING
         return len(self.labels) - 1
 
-    def among(self, labels: list[Any]) -> tuple[list[int], list[int] | None]:
-        """The numbers of the labels that may be played, and once more what `decide` is to choose among: None for all.
+    def decide(self, x: Any, labels: list[Any]) -> tuple[Array, Decision | None, dict[int, int]]:
+        """Choose one of the labels: the example's row, the decision, and where each label's number is in the list.
+
+        There is no decision before there are two labels.
 
         Parameters
         ----------
+        x
+            As of `row`.
         labels
-            Most often the same list as in the call before, which is then not looked through.
+            Most often the same as in the call before, and then not looked through.
         """
-        if labels != self._asked or len(self.labels) != self._known:
-            self._played = [self.number(hashable(label)) for label in labels]
-            self._asked, self._known = labels[:], len(self.labels)
-            self._eligible = None if len(set(self._played)) == self._known else self._played
-        return self._played, self._eligible
+        asked, places, eligible, plain = self._asked
+        if labels != asked:
+            places = {self.number(hashable(label)): place for place, label in enumerate(labels)}
+            eligible = None if len(places) == len(self.labels) else [*places]
+            plain = eligible is None and self._only_decides
+            self._asked = labels[:], places, eligible, plain
+        row, learner = self.row(x), self.learner
+        if learner is None:
+            return row, None, places
+        steps = learner._dense
+        if plain and steps is not None:
+            try:
+                return row, steps[0](learner.state, learner.turn, learner.key, row), places
+            except loop.NotNowError:
+                pass
+        return row, learner.decide(row, eligible), places
+
+    def learn(self, row: Array, decision: Decision, feedback: Any) -> None:
+        """Learn from what came back for a decision, once there are two labels.
+
+        Parameters
+        ----------
+        row
+            What the decision was about.
+        decision
+            From `decide`, or from elsewhere.
+        feedback
+            As of the learner.
+        """
+        learner = self.learner
+        assert learner is not None
+        steps = learner._dense
+        if self._only_learns and steps is not None:
+            try:
+                if not steps[1](learner.state, learner.turn, row, decision, feedback):
+                    return
+            except (TypeError, ValueError, OverflowError):
+                pass
+        learner.learn(row, decision, feedback)  # which waits, or says what is wrong
 
     def row(self, x: Any, *, grow: bool = True) -> Array:
         """An example as the learner reads it.
@@ -134,20 +180,17 @@ class Growing:
         grow
             Whether new names get places; they are ignored otherwise.
         """
-        kind, values = type(x), None
-        try:
-            if kind is tuple or kind is list:
-                values = x if len(x) == self._counted else None
-            else:
-                x = x if kind is dict else {} if x is None else dict(x)
-                values = self._all(x) if len(x) == self._named else None
-            if values is not None:  # most often: a number for every place
-                row = self._blank.copy()
-                # Quicker than NumPy's own, and takes no word for a number.
-                pack_into(self._form, row, 8, *values)  # type: ignore[arg-type]
+        kind = type(x)
+        by_position = kind is tuple or kind is list
+        if not (by_position or kind is dict):
+            x = {} if x is None else dict(x)
+        if len(x) == (self._counted if by_position else self._named):  # most often: a number for every place
+            row = self._blank.copy()
+            try:  # quicker than NumPy's own, and takes no word for a number
+                self._pack(row, 8, *(x if by_position else self._all(x)))
                 return row
-        except (KeyError, error):
-            pass
+            except (KeyError, error):
+                pass
         return self._placed(x, grow)
 
     def scores(self, x: Any) -> Array:
@@ -176,7 +219,7 @@ class Growing:
         return dict(zip(self.labels, (odds / odds.sum()).tolist(), strict=True))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_score": None}
+        return {**self.__dict__, "_score": None, "_pack": None, "_named": -1, "_counted": -1}
 
     def _placed(self, x: Any, grow: bool) -> Array:
         """An example whose names are looked up one by one."""
@@ -185,11 +228,11 @@ class Growing:
         try:
             row = self._blank.copy()
             row[[self._places[name] for name in named]] = array("d", named.values())
-        except (KeyError, TypeError):
+        except (KeyError, TypeError, OverflowError):
             row = self._slowly([*named.items()] if by_position else sorted(named.items(), key=_in_words), grow)
         n = len(self._places)
         if len(named) == n > 1 and self._named < 0:
-            self._all, self._form, self._named = itemgetter(*self._places), f"{n}d", n
+            self._all, self._pack, self._named = itemgetter(*self._places), Struct(f"{n}d").pack_into, n
             self._counted = n if [*self._places] == [*range(n)] else -1
         return row
 
@@ -222,6 +265,9 @@ class Growing:
         row = self._blank.copy()
         try:
             row[list(known)] = list(known.values())
+        except OverflowError:
+            bits = max(value.bit_length() for value in known.values() if isinstance(value, int))
+            raise InputError(f"a number has {bits} bits; at most {LONGEST[8]:g} is allowed") from None
         except (TypeError, ValueError):
             odd = next(value for _, value in pairs if not isinstance(value, str | int | float | None))
             raise InputError(f"{odd!r} is neither a number nor a word") from None

@@ -82,13 +82,12 @@ class NoisyBanditClassifier(base.Classifier):
             The true label. The channel sees it, and the learner does not.
         """
         growing = self._growing
-        truth, row = growing.number(y), growing.row(x)
-        learner = growing.learner
-        if learner is None:  # one label, and nothing to choose
+        truth = growing.number(y)
+        row, decision, _ = growing.decide(x, growing.labels)
+        if decision is None:  # one label, and nothing to choose
             return
-        decision = learner.decide(row)
-        bit = self._channel.bit(self._rounds, decision.label == truth)
-        learner.learn(row, decision, truth if learner.full_information else bit)
+        bit = self._channel.bit(self._rounds, decision[0] == truth)
+        growing.learn(row, decision, truth if growing.full_information else bit)
         self._rounds += 1
 
     def predict_one(self, x: dict[Any, Any], **kwargs: Any) -> Any:
@@ -171,14 +170,11 @@ class NoisyBanditPolicy(bandit.base.ContextualPolicy):
         growing, arms = self._growing, list(arm_ids)
         if not arms:
             raise InputError("there are no arms; at least one is expected")
-        _, eligible = growing.among(arms)
-        row = growing.row(context)
+        row, decision, _ = growing.decide(context, arms)
         self._pulled = context, row
-        learner = growing.learner
-        if learner is None:
+        if decision is None:
             return arms[0]
-        decision = learner.decide(row, eligible)
-        waiting, key = self._waiting, _key(decision.label, row)
+        waiting, key = self._waiting, _key(decision[0], row)
         same = waiting.get(key)
         if same is None:
             waiting[key] = deque((decision,), maxlen=WAITING)
@@ -186,7 +182,7 @@ class NoisyBanditPolicy(bandit.base.ContextualPolicy):
                 waiting.popitem(last=False)
         else:
             same.append(decision)
-        return growing.labels[decision.label]
+        return growing.labels[decision[0]]
 
     def update(self, arm_id: Any, context: dict[Any, Any], *reward_args: Any, **reward_kwargs: Any) -> None:
         """Learn from the bit that came back for an arm.
@@ -207,12 +203,11 @@ class NoisyBanditPolicy(bandit.base.ContextualPolicy):
         label, (latest, row) = growing.number(arm_id), self._pulled
         if context is not latest or row is None or row.size != growing.width:  # the reward of an earlier pull
             row = growing.row(context)
-        learner = growing.learner
-        if learner is not None:
+        if growing.learner is not None:
             key = _key(label, row)
             kept = self._waiting.get(key)
             decision = kept[0] if kept else growing.outside(label, context)
-            learner.learn(row, decision, bit)
+            growing.learn(row, decision, bit)
             if kept:
                 kept.popleft()
                 if not kept:

@@ -11,10 +11,10 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import softmax
 
+from fliptron.adapters.growing import build, estimate_of
 from fliptron.arrays import Array, SparseRow
 from fliptron.datasets.dataset import Dataset
 from fliptron.learners.base import Learner
-from fliptron.learners.fliptron import Fliptron
 from fliptron.noise.estimate import Estimate
 from fliptron.refusals import InputError, missing, whole
 from fliptron.rounds import Rates, Rounds
@@ -232,10 +232,7 @@ class NoisyBanditClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     def estimate(self) -> Estimate:
         """What the learner has found out about the noise and its own true accuracy; see `Estimate`."""
         check_is_fitted(self)
-        if not hasattr(self.learner_, "estimate"):
-            raise InputError(f"a {type(self.learner_).__name__} does not estimate the noise; a Fliptron does")
-        found: Estimate = self.learner_.estimate()
-        return found
+        return estimate_of(self.learner_, type(self.learner_))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -252,16 +249,10 @@ class NoisyBanditClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
     def _begin(self) -> int:
         """Make a fresh learner; the seed of rows and flips."""
-        kind = Fliptron if self.learner is None else self.learner
-        if not (isinstance(kind, type) and issubclass(kind, Learner)):
-            raise InputError(f"learner is {kind!r}; one of our classes, such as Fliptron, is expected")
         random = check_random_state(self.random_state)
-        shape = {"n_classes": len(self.classes_), "n_features": self.n_features_in_ + bool(self.fit_intercept)}
         settings = {"seed": int(random.randint(2**31 - 1)), **(self.settings or {})}
-        try:
-            self.learner_ = kind(**shape, **settings)
-        except TypeError as error:
-            raise InputError(f"{kind.__name__} cannot be built ({error})") from None
+        n_features = self.n_features_in_ + bool(self.fit_intercept)
+        self.learner_ = build(self.learner, len(self.classes_), n_features, settings)
         return int(random.randint(2**31 - 1))
 
     def _checked(self, X: Any) -> Any:

@@ -155,7 +155,7 @@ def _lines(path: Path, label: str | None = None) -> tuple[list[str], list[tuple[
     if lines and (label in lines[0][1] or _is_header(lines[0][1], [row for _, row in lines[1:]])):
         names = lines.pop(0)[1]
     if not lines:
-        raise InputError("the file is empty; rows of numbers with the label last are expected")
+        raise InputError("the file is empty; rows with a label are expected")
     width = len(names or lines[0][1])
     for number, row in lines:
         if len(row) != width or width < 2:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from math import isnan, sqrt
 
-from fliptron.arrays import Array
+from fliptron.arrays import LONGEST, Array
 from fliptron.kernels.compiling import PART, STEP, compiled
 
 COUNT, MEAN, SQUARES = range(3)
 """Of each number: how many values came, their mean, and the sum of their squared distances from it."""
 REACH = 10.0
 """Standard deviations beyond which a value counts as this far: one wild value does not set the scale for good."""
-_SETTLED = 30.0  # values after which the scale is trusted that much
-_LARGEST = 1e100  # its square is a number
+_SETTLED = 30.0  # values after which the scale is trusted that much; after one in ten of them, a tenth as much
+_LARGEST = LONGEST[8]  # a number beyond it tells nothing of the scale: no learner would be shown it
 
 
 @compiled(**PART)
@@ -23,12 +23,11 @@ def scale(moments: Array, j: int, v: float, update: bool) -> float:
     """
     if isnan(v):
         return 0.0
-    v = min(max(v, -_LARGEST), _LARGEST)
     n, mean, squares = moments[COUNT, j], moments[MEAN, j], moments[SQUARES, j]
-    if update:
+    if update and abs(v) <= _LARGEST:
         near = v
-        if n >= _SETTLED and squares > 0.0:
-            reach = REACH * sqrt(squares / n)
+        if squares > 0.0:
+            reach = REACH * max(_SETTLED / n, 1.0) * sqrt(squares / n)
             near = min(max(v, mean - reach), mean + reach)
         n, step = n + 1.0, near - mean
         mean += step / n

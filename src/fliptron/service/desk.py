@@ -226,8 +226,8 @@ class Desk:
     def _numbered(self, labels: list[Any], what: str = "eligible") -> list[int]:
         found = [self._numbers.get(label, -1) for label in labels]
         if not found or min(found) < 0:
-            odd = repr(labels[found.index(-1)]) if found else "empty"
-            raise Refusal(422, f"{what} is or holds {odd}; labels of the model are expected: {named(self.labels)}")
+            odd = f"holds {labels[found.index(-1)]!r}" if found else "is empty"
+            raise Refusal(422, f"{what} {odd}; labels of the model are expected: {named(self.labels)}")
         return found
 
     # ------------------------------------------------------------------ learning
