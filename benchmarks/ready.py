@@ -11,7 +11,6 @@ are from the start of the process to its first answer; processor time is what a 
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 import tempfile
 import time
@@ -19,7 +18,7 @@ from pathlib import Path
 from statistics import median
 
 import numpy as np
-from asking import Connection, Process
+from asking import Connection, Process, used
 
 from fliptron.service.desk import Desk
 from fliptron.service.messages import Feedback
@@ -87,12 +86,10 @@ def main(events: int) -> None:
             server = Process(told, environment=kept_code)
             asyncio.run(ask(server, token))
             seconds = time.monotonic() - began
-            used = Path(f"/proc/{server.pid}/stat").read_text().rpartition(")")[2].split()
-            ticks = (int(used[11]) + int(used[12])) / os.sysconf("SC_CLK_TCK")
+            works.append(used(server.pid))
             server.kill()
             waits.append(seconds)
-            works.append(ticks)
-            print(f"first answer after {seconds:.2f} s, of which processor time {ticks:.2f} s", flush=True)
+            print(f"first answer after {seconds:.2f} s, of which processor time {works[-1]:.2f} s", flush=True)
         print(f"in the median {median(waits):.2f} s, of which processor time {median(works):.2f} s")
 
 
