@@ -15,6 +15,7 @@ Where very many sources look odd at once, the channel has changed and not they; 
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from itertools import product
 from math import exp, log, sqrt
 from typing import Any
@@ -52,7 +53,9 @@ class Sources:
     """Evidence against each source of one model, and who is in quarantine."""
 
     def __init__(self) -> None:
-        self._evidence: dict[str, Array] = {}  # log likelihoods by OTHERS, then by SPOILT, then the number of bits
+        self._evidence: OrderedDict[str, Array] = (
+            OrderedDict()
+        )  # log likelihoods by OTHERS, then by SPOILT, then the number of bits
         self._odd: set[str] = set()  # who has at least half of the evidence that it takes
         self._flags: dict[str, Flag] = {}
         self._step: Any = None
@@ -102,7 +105,7 @@ class Sources:
             mine = np.zeros(_WIDTH + SPOILT.shape[1] + 1)
         self._evidence[source] = mine
         if len(self._evidence) > MOST:
-            self._forget(next(iter(self._evidence)))
+            self._odd.discard(self._evidence.popitem(last=False)[0])
         p, (u, v), (up, down) = rho0 + beta * q, OTHERS, SPOILT
         theirs, ours = u + (v - u) * q, np.clip((p - up) / (1.0 - up - down), 0.0, 1.0)
         if not bit:
@@ -148,7 +151,7 @@ class Sources:
 
     def restore(self, plain: dict[str, Any]) -> None:
         """Take in what `plain` gave."""
-        self._evidence = {name: np.array(each) for name, each in plain["evidence"].items()}
+        self._evidence = OrderedDict((name, np.array(each)) for name, each in plain["evidence"].items())
         self._odd = {name for name, each in self._evidence.items() if _of(each) >= _ODD}
         self._taken_in = plain["taken_in"]
 
