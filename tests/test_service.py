@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +18,7 @@ from fliptron.service.desk import Desk
 from fliptron.service.settings import ModelSettings, read_settings
 from fliptron.service.sqlite import Journal
 from fliptron.service.tokens import new_token
-from serving import SHOP, Client, flipped, generator, record, serving, settings, shop, wanted
-
-
-def run(test: Any) -> None:
-    asyncio.run(test)
+from serving import SHOP, Client, flipped, generator, record, run, serving, settings, shop, wanted
 
 
 def test_a_stream_through_http_is_the_same_through_the_library(tmp_path: Path) -> None:
@@ -405,69 +400,6 @@ def test_tokens_allow_what_their_scopes_say(tmp_path: Path) -> None:
         assert asker.encode() not in content
 
     run(play())
-
-
-def test_silence_is_learnt_at_the_deadline_in_the_order_of_decisions(tmp_path: Path) -> None:
-    model = shop(silence="negative", wait=0.3)
-
-    async def play() -> None:
-        async with serving(settings(model), tmp_path / "journal.db") as client:
-            desk = client.office.desks["shop"]
-            events = [await client.decide({"age": age}) for age in range(6)]
-            assert await client.feedback(events[4], 1) == "accepted"
-            assert await client.feedback(events[1], 1) == "accepted"
-            assert desk.version == 0
-            while desk.version < 6:
-                await asyncio.sleep(0.02)
-            assert await client.feedback(events[2], 1) == "late"
-            assert await client.feedback(events[1], 0) == "duplicate"
-            found = [(each.applied.seq, each.applied.bit) for each in client.office.store.lessons(1, 0)]
-            assert found == [(1, 0), (2, 1), (3, 0), (4, 0), (5, 1), (6, 0)]
-            assert client.office.live(desk).noise.in_time == pytest.approx(2 / 3)
-            told = desk.digest()
-            assert Desk.opened(model, client.office.store).digest() == told
-            await client.decide({"age": 9})
-        journal = Journal(tmp_path / "journal.db")
-        assert len(list(journal.lessons(1, 0))) in (6, 7)
-        journal.close()
-        await asyncio.sleep(0.35)
-        async with serving(settings(model), tmp_path / "journal.db") as client:
-            desk = client.office.desks["shop"]
-            while desk.version < 7:
-                await asyncio.sleep(0.02)
-
-    run(play())
-
-
-def test_a_clock_that_is_set_back_stops_no_deadline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = shop(silence="negative", wait=0.2)
-
-    async def play(ahead: float) -> None:
-        real = time.time
-        with monkeypatch.context() as patch:
-            patch.setattr("fliptron.service.office.time.time", lambda: real() + ahead)
-            async with serving(settings(told), tmp_path / "journal.db") as client:
-                await client.decide({"age": 30})
-                ahead -= 5000.0  # now it is set back
-                await client.decide({"age": 30})
-                desk = client.office.desks["shop"]
-                while desk.settled < desk.seq:
-                    await asyncio.sleep(0.02)
-
-    run(asyncio.wait_for(play(10_000.0), 10))
-    run(asyncio.wait_for(play(0.0), 10))  # and again, while it was away
-
-
-def test_silence_that_begins_to_count_does_so_with_the_next_decision(tmp_path: Path) -> None:
-    async def play(silence: Any, seconds: float) -> Any:
-        async with serving(settings(shop(silence=silence, wait=0.1)), tmp_path / "journal.db") as client:
-            await client.decide({"age": 30})
-            await asyncio.sleep(seconds)
-            return [each.applied.seq for each in client.office.store.lessons(1, 0)]
-
-    assert asyncio.run(play("ignore", 0.2)) == []
-    assert asyncio.run(play("negative", 0.0)) == []
-    assert asyncio.run(play("negative", 0.5)) == [2, 3]
 
 
 def test_an_apprentice_plays_what_it_is_told_and_learns(tmp_path: Path) -> None:

@@ -162,6 +162,16 @@ def test_settling_takes_the_bit_that_came_or_silence(reopen: Open) -> None:
     assert store.write([heard(b, learn=False)]) == [Kept("late")]  # its silence was learnt
 
 
+def test_settling_without_silence_takes_only_bits_that_came(reopen: Open) -> None:
+    store = reopen()
+    a, b, c, d = seqs(store, 4)
+    store.write([heard(a, learn=False), heard(c, learn=False, usable=False), heard(d, late=True, learn=False)])
+    (done,) = store.write([Settle(1, [a, b, c, d], silence=False)])
+    assert [(each.seq, each.bit) for each in done] == [(a, 1), (c, None)]
+    assert store.write([heard(b)])[0].status == "accepted"
+    assert store.write([Settle(1, [a, b, c, d], silence=False)]) == [[]]
+
+
 def test_silence_of_a_source_in_quarantine_is_not_learnt(reopen: Open) -> None:
     store = reopen()
     bot, good = seqs(store, 4, source="bot"), seqs(store, 2, source="good")

@@ -14,7 +14,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from itertools import islice
 from math import inf
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import msgspec
 import numpy as np
@@ -46,6 +46,7 @@ from fliptron.service.store import (
     Kept,
     Lesson,
     Row,
+    Settle,
     Store,
     Taken,
 )
@@ -92,7 +93,8 @@ class Desk:
         """Up to which decision silence was taken for an answer."""
         self.time = 0.0
         """Of the last decision that is durable."""
-        self._silence = settings.silence  # what it was when the last snapshot was kept
+        self.silence = settings.silence
+        """What no feedback means; while the journal is read, what it meant then."""
         self.settling = False
         self.quiet_until = 0.0
         """No deadline passes before."""
@@ -249,7 +251,7 @@ class Desk:
             raise Refusal(404, "the event is not known; an event_id that `decide` gave is expected")
         source = feedback.source or row.source
         usable = feedback.verified or source is None or not self.sources.is_quarantined(source)
-        at_once = feedback.verified or self.settings.silence == "ignore"
+        at_once = feedback.verified or self.silence == "ignore"
         entry = Heard(
             self.number, row.seq, now, feedback.bit, source, feedback.verified, now > row.deadline, usable, at_once
         )
@@ -276,7 +278,7 @@ class Desk:
         """Take one lesson, live or from the journal."""
         applied, row = lesson.applied, lesson.row
         self.position, self._since = applied.position, self._since + 1
-        if applied.kind != AUDIT and self.settings.silence == "negative":
+        if applied.kind != AUDIT and self.silence == "negative":
             self.settled = max(self.settled, applied.seq)
         if applied.bit is None:
             self.ledger.set_aside()
@@ -287,7 +289,7 @@ class Desk:
             self._audit(x, decision, applied.bit, lesson.heard)
         else:
             # Where silence is a bit, whoever was decided for is judged: those who send have only ones to send.
-            source = row.source if self.settings.silence == "negative" else lesson.source
+            source = row.source if self.silence == "negative" else lesson.source
             if source is not None:
                 self.sources.observe(source, self.learner, x, row.label, applied.bit)
             self._learn_bit(x, decision, applied.bit, eligible_of(row.eligible))
@@ -351,7 +353,7 @@ class Desk:
         """The model as a file of `Policy.save` or `Learner.save` has it, with what the service keeps besides."""
         service = {
             "version": self.version, "settled": self.settled, "deadline": self._deadline, "time": self.time,
-            "silence": self.settings.silence, "ledger": self.ledger.plain(), "sources": self.sources.plain(),
+            "silence": self.silence, "ledger": self.ledger.plain(), "sources": self.sources.plain(),
         }  # fmt: skip
         if self.encoder is None:
             return self.learner.packed({"service": service, "names": list(self.labels)})
@@ -382,7 +384,7 @@ class Desk:
 
     def _restore(self, about: dict[str, Any], kept: Keep) -> None:
         self.settings.check(self.labels, self.learner, None if self.encoder is None else self.encoder.schema)
-        self.time, self._silence = about["time"], about["silence"]
+        self.time, self.silence = about["time"], about["silence"]
         self.position, self.seq = kept.position, kept.seq
         self.version, self.settled, self._deadline = about["version"], about["settled"], about["deadline"]
         self.ledger.restore(about["ledger"])
@@ -425,9 +427,18 @@ class Desk:
             self.learn(lesson)
         for flag in flags:
             self.sources.flag(flag)
-        if (self._silence, self.settings.silence) == ("ignore", "negative"):  # it begins with the next decision
-            self.settled = self.seq
-            store.write([self.snapshot()])
+        if self.silence != self.settings.silence:
+            self._change_silence(store)
+
+    def _change_silence(self, store: Store) -> None:
+        """From the next decision on silence means something else. Bits that waited for their deadline are learnt now,
+        in the order of decisions, as they would have been; decisions without a bit are not."""
+        while self.silence == "negative" and (rows := store.rows(self.number, self.settled, _BATCH)):
+            (done,) = store.write([Settle(self.number, [row.seq for row in rows], silence=False)])
+            self.settle(cast(list[Applied], done), store.lessons)
+            self.settled = rows[-1].seq
+        self.settled, self.silence = self.seq, self.settings.silence
+        store.write([self.snapshot()])
 
     def digest(self) -> str:
         """A checksum of all that is durable, equal for equal models: the drills compare it."""

@@ -53,9 +53,8 @@ class Sources:
     """Evidence against each source of one model, and who is in quarantine."""
 
     def __init__(self) -> None:
-        self._evidence: OrderedDict[str, Array] = (
-            OrderedDict()
-        )  # log likelihoods by OTHERS, then by SPOILT, then the number of bits
+        # Of each source: log likelihoods by OTHERS, then by SPOILT, then the number of bits.
+        self._evidence: OrderedDict[str, Array] = OrderedDict()
         self._odd: set[str] = set()  # who has at least half of the evidence that it takes
         self._flags: dict[str, Flag] = {}
         self._step: Any = None

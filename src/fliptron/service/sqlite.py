@@ -39,6 +39,7 @@ from fliptron.service.store import (
     StoreError,
     Taken,
     Token,
+    came,
     lesson_of,
     row_of,
     runs,
@@ -248,7 +249,7 @@ class Journal:
             done: list[Applied] = []
             for seq in dict.fromkeys(entry.seqs):
                 there, told = known[seq]
-                if not there:
+                if not there and (entry.silence or came(*told)):
                     self._position += 1
                     done.append(Applied(self._position, seq, BIT, settled(*told)))
             self._insert("applied", [v for a in done for v in (a.position, entry.model, a.seq, BIT, a.bit)], 5)

@@ -137,7 +137,7 @@ SELECT seq, kind FROM inbox WHERE model = %s AND due <= {_NOW} ORDER BY due, seq
 """
 FACTS = f"""
 SELECT {COLUMNS}, feedback.time, feedback.bit, feedback.source, late, usable, audit.time, audit.bit, audit.source,
-    applied.bit
+    applied.bit, applied.seq IS NOT NULL
 FROM decision LEFT JOIN feedback USING (seq) LEFT JOIN audit USING (seq)
 LEFT JOIN applied ON applied.seq = decision.seq AND applied.kind = 0 WHERE decision.seq = ANY(%b::bigint[])
 """
