@@ -26,7 +26,7 @@ import uvicorn
 import uvloop
 from asking import used
 
-from fliptron.service import clerk, desk, office
+from fliptron.service import clerk, model, office
 from fliptron.service.app import App
 from fliptron.service.settings import SCOPES, ModelSettings, Settings
 from fliptron.service.sqlite import Journal
@@ -78,7 +78,7 @@ def serve(kind: str, path: str, digest: str) -> None:
     if kind.endswith("alone"):
         clerk.MOST = 1
     if kind == "bare":
-        office.Clerk, desk._OFTEN = Straight, sys.maxsize  # type: ignore[misc]
+        office.Clerk, model._OFTEN = Straight, sys.maxsize  # type: ignore[misc]
     made = {"bare": Bare, "slow": Slow, "slow alone": Slow}.get(kind, Journal)
     settings = Settings(models=(_MODEL,), tokens=(Token("bench", bytes.fromhex(digest), SCOPES),))
     config = uvicorn.Config(

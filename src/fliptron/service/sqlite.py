@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from math import inf, nan
+from math import inf
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,6 +19,7 @@ import msgspec
 from fliptron.refusals import InputError
 from fliptron.service import tables
 from fliptron.service.ids import KEY_BYTES
+from fliptron.service.lookups import Lookups
 from fliptron.service.store import (
     AUDIT,
     BIT,
@@ -31,7 +32,6 @@ from fliptron.service.store import (
     Heard,
     Keep,
     Kept,
-    Lesson,
     Model,
     Outcome,
     Row,
@@ -40,12 +40,9 @@ from fliptron.service.store import (
     Taken,
     Token,
     came,
-    lesson_of,
     row_of,
     runs,
     settled,
-    token_of,
-    undamaged,
 )
 
 LEAST_VERSION = (3, 51, 3)
@@ -54,11 +51,10 @@ FORMAT = 2
 APPLICATION = 0x464C4950
 """What `file` and we know a journal by: "FLIP"."""
 _KEPT = 2  # snapshots of a model
-_BATCH = 1000
 _GROUPS = (64, 16, 4, 1)  # rows that one statement inserts: the interpreter's lock is let go once for all of them
 
 
-class Journal:
+class Journal(Lookups):
     """A journal in a file; see `fliptron.service.store` for what it promises.
 
     Parameters
@@ -75,6 +71,7 @@ class Journal:
     """
 
     shared: ClassVar[bool] = False
+    words = tables
 
     def __init__(
         self, path: str | os.PathLike[str], *, synchronous: str = "FULL", vfs: str | None = None, alone: bool = True
@@ -144,12 +141,6 @@ class Journal:
         found: Any = self._writer.execute("SELECT number, name, about FROM model WHERE name = ?", (name,)).get
         return Model(*found)
 
-    def models(self) -> list[Model]:
-        """All models."""
-        with self._reading:
-            found: Any = self._reader.execute("SELECT number, name, about FROM model").fetchall()
-        return [Model(*each) for each in found]
-
     def write(self, entries: Sequence[Entry]) -> list[Outcome]:
         """Write entries in one transaction, durably."""
         seq, position = self._seq, self._position
@@ -197,9 +188,9 @@ class Journal:
     def _taken(self, entries: list[Decided]) -> dict[tuple[int, str], Row]:
         found = {}
         for entry in entries:
-            row = self._row("WHERE model = ? AND key = ?", (entry.model, entry.key), self._writer)
+            row = self._writer.execute(tables.KEY, (entry.model, entry.key)).fetchone()
             if row is not None:
-                found[entry.model, str(entry.key)] = row
+                found[entry.model, str(entry.key)] = Row(*row)
         return found
 
     def _write_heard(self, entries: Sequence[Any], places: list[int], outcomes: list[Outcome]) -> None:
@@ -309,81 +300,9 @@ class Journal:
             return there.f_bavail * there.f_frsize < 2**20
         return False
 
-    def find(self, model: int, seq: int) -> Row | None:
-        """One decision."""
+    def _read(self, query: str, values: Any = ()) -> list[Any]:
         with self._reading:
-            return self._row("WHERE seq = ? AND model = ?", (seq, model), self._reader)
-
-    def find_key(self, model: int, key: str) -> Row | None:
-        """The decision with a key."""
-        with self._reading:
-            return self._row("WHERE model = ? AND key = ?", (model, key), self._reader)
-
-    def snapshots(self, model: int) -> list[Keep]:
-        """The states that are kept, the newest first; one that the disk has damaged is left out."""
-        with self._reading:
-            found: Any = self._reader.execute(
-                "SELECT position, seq, content, fingerprint, sha256 FROM snapshot WHERE model = ? ORDER BY rowid DESC",
-                (model,),
-            ).fetchall()
-        return undamaged(model, found)
-
-    def rows(self, model: int, after: int, limit: int) -> list[Row]:
-        """Decisions with seq > after, in order."""
-        with self._reading:
-            found: Any = self._reader.execute(
-                f"SELECT {tables.COLUMNS} FROM decision WHERE seq > ? AND model = ? ORDER BY seq LIMIT ?",
-                (after, model, limit),
-            )
-            return [_as_row(each) for each in found]
-
-    def lessons(self, model: int, after: int) -> Iterator[Lesson]:
-        """What was learnt at positions > after, in order."""
-        while True:
-            with self._reading:
-                found: Any = self._reader.execute(
-                    tables.LESSONS,
-                    (after, model, _BATCH),
-                ).fetchall()
-            for each in found:
-                lesson = lesson_of(_as_row(each[:14]), *each[14:])
-                yield lesson
-                after = lesson.applied.position
-            if len(found) < _BATCH:
-                return
-
-    def flags(self, model: int) -> list[Flag]:
-        """Every time that a source went into quarantine, or out of it, in order."""
-        with self._reading:
-            found: Any = self._reader.execute(
-                "SELECT name, quarantined, time, reason, number, position FROM source WHERE model = ? ORDER BY number",
-                (model,),
-            ).fetchall()
-        return [Flag(model, name, bool(quarantined), *more) for name, quarantined, *more in found]
-
-    def flagged(self, model: int) -> dict[str, Flag]:
-        """The last word on every source that was ever in quarantine."""
-        return {flag.source: flag for flag in self.flags(model)}
-
-    def export(self, model: int) -> Iterator[list[tuple[Row, int, float, int | None]]]:
-        """Decisions whose bit was learnt, in order, with bit, its time and the auditor's bit, batch by batch."""
-        after = 0
-        while True:
-            with self._reading:
-                found: Any = self._reader.execute(
-                    tables.EXPORT,
-                    (after, model, _BATCH * 10),
-                ).fetchall()
-            if not found:
-                return
-            after = found[-1][13]
-            yield [(_as_row(e[:14]), e[14], nan if e[15] is None else e[15], e[16]) for e in found]
-
-    def tokens(self) -> list[Token]:
-        """All tokens."""
-        with self._reading:
-            found: Any = self._reader.execute("SELECT name, digest, scopes, models FROM token").fetchall()
-        return [token_of(*each) for each in found]
+            return self._reader.execute(query, values).fetchall()
 
     def add_token(self, token: Token) -> None:
         """Keep a token; one of the same name is replaced."""
@@ -406,10 +325,6 @@ class Journal:
             os.close(self._lock)
             self._lock = None
 
-    def _row(self, where: str, values: tuple[Any, ...], connection: apsw.Connection) -> Row | None:
-        found = connection.execute(f"SELECT {tables.COLUMNS} FROM decision {where}", values).fetchone()
-        return None if found is None else _as_row(found)
-
     @staticmethod
     def _one(query: str, connection: apsw.Connection) -> Any:
         return connection.execute(query).get
@@ -422,13 +337,6 @@ _WRITERS: dict[type, _Write] = {
     Keep: Journal._write_snapshot,
     Flag: Journal._write_flag,
 }
-
-
-def _as_row(values: Any) -> Row:
-    row = Row(*values)
-    if row.deadline is None:
-        row.deadline = inf
-    return row
 
 
 def _locked(path: Path) -> int:
