@@ -311,6 +311,34 @@ def test_what_an_operator_reads(tmp_path: Path) -> None:
     run(play())
 
 
+def test_many_models_leave_time_for_answers_while_they_are_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An estimate takes its time; nobody waits for those of all models."""
+    seen: list[int] = []
+
+    async def play() -> None:
+        told = [ModelSettings(name=f"m{at}", labels=(0, 1), features=1) for at in range(30)]
+        async with serving(settings(*told), tmp_path / "journal.db") as client:
+            shown: list[str] = []
+            real = client.office.live
+            monkeypatch.setattr("fliptron.service.office.point_of", lambda desk, now: shown.append(desk.name))
+            monkeypatch.setattr(client.office, "live", lambda desk: shown.append(desk.name) or real(desk))
+            for desk in client.office.desks.values():
+                monkeypatch.setattr(desk.ledger.history, "add", lambda point: None)
+            for work in (client.office._show(), client.ask("GET", "/metrics")):
+                shown.clear()
+                task = asyncio.create_task(work)
+                while not task.done():
+                    before = len(shown)
+                    await asyncio.sleep(0)
+                    seen.append(len(shown) - before)
+                assert len(shown) >= 30
+
+    run(play())
+    assert max(seen) <= 2
+
+
 def test_live_numbers_come_every_second(tmp_path: Path) -> None:
     async def play() -> None:
         async with serving(settings(shop()), tmp_path / "journal.db") as client:

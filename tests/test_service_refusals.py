@@ -198,6 +198,21 @@ def test_the_journal_goes_on_only_with_the_same_model(tmp_path: Path) -> None:
     journal.close()
 
 
+def test_a_long_value_is_not_sent_back_whole(tmp_path: Path) -> None:
+    async def play() -> None:
+        long = "x" * 60_000
+        async with serving(settings(shop()), tmp_path / "journal.db") as client:
+            for body in (
+                {"features": {"age": long}},
+                {"features": {}, "eligible": [long]},
+                {"features": {}, long: 1},
+            ):
+                told = (await client.post("shop", "decide", body, 422))["error"]
+                assert len(told) < 1010
+
+    run(play())
+
+
 def test_numbers_that_float32_cannot_hold_are_refused(tmp_path: Path) -> None:
     async def play() -> None:
         async with serving(settings(ModelSettings(name="m", labels=(0, 1), features=2)), tmp_path / "j.db") as client:

@@ -50,7 +50,11 @@ LEAST_VERSION = (3, 51, 3)
 FORMAT = 2
 APPLICATION = 0x464C4950
 """What `file` and we know a journal by: "FLIP"."""
+COPY = "copy"
+"""What a backup says of itself until a server opens it."""
 _KEPT = 2  # snapshots of a model
+_IS_COPY = f"SELECT count(*) FROM meta WHERE name = '{COPY}'"
+_LOOK = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
 _GROUPS = (64, 16, 4, 1)  # rows that one statement inserts: the interpreter's lock is let go once for all of them
 
 
@@ -89,6 +93,8 @@ class Journal(Lookups):
                 os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))  # it holds a secret
         try:
             with said(self.path):
+                if vfs is None:
+                    _check_log(self.path)
                 self._connect()
         except BaseException:
             self._unlock()
@@ -105,6 +111,9 @@ class Journal(Lookups):
         elif self._one("PRAGMA user_version", self._writer) != FORMAT:
             raise InputError(OTHER_FORMAT.format(self.path, FORMAT))
         self._make_durable(self._writer)
+        if self._lock is not None and self._one(_IS_COPY, self._writer):
+            self._writer.execute("DELETE FROM meta WHERE name = ?", (COPY,))
+            self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._reading = threading.Lock()
         self._reader = self._writer  # a file system of Python's is not shared
         if self._vfs is None:
@@ -337,6 +346,25 @@ _WRITERS: dict[type, _Write] = {
     Keep: Journal._write_snapshot,
     Flag: Journal._write_flag,
 }
+
+
+def _check_log(path: Path) -> None:
+    """Refuse a backup beside the log of the journal whose place it took: SQLite would mix the two."""
+    log = Path(f"{path}-wal")
+    if not log.exists() or not log.stat().st_size:
+        return
+    alone = apsw.Connection(f"{path.absolute().as_uri()}?immutable=1", flags=_LOOK)  # which does not read the log
+    try:
+        is_copy = alone.execute(_IS_COPY).get
+    except apsw.Error:  # all of it is in the log as yet
+        return
+    finally:
+        alone.close()
+    if is_copy:
+        raise InputError(
+            f"{path} is a backup, and {log.name} belongs to the journal that was there before; remove {log.name} and "
+            f"{path.name}-shm to go on from the backup"
+        )
 
 
 def _locked(path: Path) -> int:
