@@ -146,6 +146,9 @@ def test_tokens_allow_what_their_scopes_say(tmp_path: Path) -> None:
     run(play())
 
 
+_SMALL = "[models.m]\nlabels = ['a', 'b']\nfeatures = 2"
+
+
 def test_settings_are_read_and_refused(tmp_path: Path) -> None:
     path = tmp_path / "shop.toml"
     _, kept = new_token("web", ["decide"])
@@ -170,6 +173,17 @@ def test_settings_are_read_and_refused(tmp_path: Path) -> None:
             "is for the model 'n'",
         ),
         ("port = 3", "at least one"),
+        (f"tokens = 3\n{_SMALL}", "tokens must be tables"),
+        (f"host = 3\n{_SMALL}", "host is 3; a word"),
+        (f"store = ''\n{_SMALL}", "store is ''; a word"),
+        ("[models.m]\nfile = 3", "file of model 'm' is 3; a path"),
+        ("[models.m]\nlabels = ['a', 'b']\nschema = 3", "schema of model 'm' is 3; a table"),
+        (f"{_SMALL}\noptions = 3", "options of model 'm' is 3; a table"),
+        ("[models.m]\nfeatures = 2\nlabels = ['a', 'a']", "two or more different"),
+        ("[models.m]\nfeatures = 2\nlabels = [1, true]", "two or more different"),
+        ("[models.m]\nfeatures = 2\nlabels = [['a'], 'b']", "cannot be a label"),
+        ("[models.m]\nfeatures = 2\nlabels = [nan, 1]", "cannot be a label"),
+        ("[models.m]\nfeatures = 2\nlabels = 'ab'", "a list of them is expected"),
         ("port =", "is not TOML"),
     ):
         path.write_text(text)

@@ -70,7 +70,7 @@ class Lookups(ABC):
     def export(self, model: int) -> Iterator[list[tuple[Row, int, float, int | None]]]:
         """Decisions whose bit was learnt, in order, with bit, its time and the auditor's bit, batch by batch."""
         after = 0
-        while found := self._read(self.words.EXPORT, (model, after, _BATCH * 10)):
+        while found := self._read(self.words.EXPORT, (model, after, _BATCH)):
             after = found[-1][13]
             yield [(Row(*e[:14]), e[14], nan if e[15] is None else e[15], e[16]) for e in found]
 
