@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import re
+import socket
+import time
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +20,8 @@ from fliptron import Banditron, Fliptron, InputError, Policy
 from fliptron.service.desk import Desk
 from fliptron.service.settings import ModelSettings
 from fliptron.service.sqlite import Journal
-from serving import SHOP, Client, flipped, generator, record, run, serving, settings, shop, wanted
+from served import served
+from serving import SHOP, TEXT, Client, flipped, generator, record, run, serving, settings, shop, wanted
 
 
 def test_a_stream_through_http_is_the_same_through_the_library(tmp_path: Path) -> None:
@@ -353,3 +357,37 @@ def test_live_numbers_come_every_second(tmp_path: Path) -> None:
             assert json.dumps(first.noise.verdict)
 
     run(play())
+
+
+def test_clients_that_leave_in_the_midst_or_do_not_wait(tmp_path: Path) -> None:
+    """Half a body decides nothing; an answer that nobody reads is kept; answers to a pipeline come in its order."""
+
+    def request(key: str) -> bytes:
+        body = json.dumps({"features": {"age": 30}, "key": key}).encode()
+        head = f"POST /v1/models/shop/decide HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {TEXT}\r\n"
+        return head.encode() + b"content-length: %d\r\n\r\n" % len(body) + body
+
+    with served(settings(shop()), tmp_path / "journal.db") as (address, app):
+        port = int(address.rpartition(":")[2])
+
+        def connected() -> socket.socket:
+            return socket.create_connection(("127.0.0.1", port), timeout=10)
+
+        for at in range(10):
+            with connected() as leaving:
+                leaving.sendall(request("half")[:-5])
+            with connected() as leaving:
+                leaving.sendall(request(f"unread {at}"))
+        with connected() as eager:
+            eager.sendall(b"".join(request(f"pipe {at}") for at in range(20)))
+            told = b""
+            while told.count(b"event_id") < 20 or not told.endswith(b"}"):
+                told += eager.recv(2**16)
+        assert app.office is not None
+        store = app.office.store
+        assert store.find_key(1, "half") is None
+        while any(store.find_key(1, f"unread {at}") is None for at in range(10)):
+            time.sleep(0.02)
+        events = [int(each, 16) for each in re.findall(rb'"event_id":"([0-9a-f]+)-', told)]
+        assert events == sorted(events)
+        assert [store.find_key(1, f"pipe {at}").seq for at in range(20)] == events
