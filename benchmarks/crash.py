@@ -153,9 +153,9 @@ async def _state(server: Process, token: str) -> Any:
 
 def _arrays(content: bytes) -> dict[str, Any]:
     with np.load(io.BytesIO(content)) as saved:
-        about = json.loads(str(saved["about"]))
-        told: dict[str, Any] = {name: saved[name].tobytes() for name in saved.files if name != "about"}
-        return told | {"version": about["service"]["version"], "sources": about["service"]["sources"]}
+        service = json.loads(saved["service"].tobytes())
+        told = {name: saved[name].tobytes() for name in saved.files if name not in ("about", "service")}
+        return told | {"version": service["version"], "sources": service["sources"]}
 
 
 def check(path: Path, book: Book) -> None:

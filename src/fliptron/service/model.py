@@ -144,16 +144,17 @@ class ServedModel:
             "version": self.version, "settled": self.settled, "deadline": self._deadline, "time": self.time,
             "silence": self.silence, "ledger": self.ledger.plain(), "sources": self.sources.plain(),
         }  # fmt: skip
+        arrays = {"service": np.frombuffer(_encode(service), np.uint8)}  # ten thousand sources are no line of JSON
         if self.encoder is None:
-            return self.learner.packed({"service": service, "names": list(self.labels)})
+            return self.learner.packed({"names": list(self.labels)}, arrays)
         about = {
             "labels": list(self.labels),
             "schema": self.encoder.schema.to_plain(),
             "curves": len(self.encoder.curves.pairs),
             "learnt": self.learnt_logs,
         }
-        arrays = {**self.encoder.arrays(), "moments": self._moments}
-        return self.learner.packed({"policy": about, "service": service}, arrays)  # type: ignore[arg-type]
+        arrays |= {**self.encoder.arrays(), "moments": self._moments}  # type: ignore[dict-item]
+        return self.learner.packed({"policy": about}, arrays)
 
     def _restore(self, about: dict[str, Any], kept: Keep) -> None:
         self.settings.check(self.labels, self.learner, None if self.encoder is None else self.encoder.schema)

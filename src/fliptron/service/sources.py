@@ -127,11 +127,12 @@ class Sources:
     def shown(self) -> list[dict[str, Any]]:
         """Every source in quarantine, and the most suspicious others, for operators."""
         names = [name for name, flag in self._flags.items() if flag.quarantined]
-        others = sorted(set(self._evidence) - set(names), key=self._of, reverse=True)[:20]
-        return [self._told(name) for name in (*names, *others)]
+        known = [name for name in self._evidence if not self.is_quarantined(name)]
+        found = _of(np.array([self._evidence[name] for name in known])) if known else ()
+        return [self._told(name) for name in (*names, *(known[at] for at in np.argsort(found)[:-21:-1]))]
 
     def _of(self, source: str) -> float:
-        return max(_of(self._evidence[source]), 0.0) if source in self._evidence else 0.0
+        return max(float(_of(self._evidence[source])), 0.0) if source in self._evidence else 0.0
 
     def _told(self, source: str) -> dict[str, Any]:
         flag = self._flags.get(source)
@@ -155,10 +156,12 @@ class Sources:
         self._taken_in = plain["taken_in"]
 
 
-def _of(sums: Array) -> float:
-    """The evidence: the mean likelihood of rates of its own, by the most that the channel gives."""
-    best = sums[:_WIDTH].max()
-    return float(best + log(np.exp(sums[:_WIDTH] - best).mean()) - sums[_WIDTH:-1].max())
+def _of(sums: Array) -> Any:
+    """The evidence, of one source or of many: the mean likelihood of rates of its own, by the most that the channel
+    gives."""
+    best = sums[..., :_WIDTH].max(axis=-1)
+    mean = np.exp(sums[..., :_WIDTH] - best[..., None]).mean(axis=-1)
+    return best + np.log(mean) - sums[..., _WIDTH:-1].max(axis=-1)
 
 
 @compiled(**STEP)
