@@ -16,6 +16,12 @@ from typing import Any
 HOST = "127.0.0.1"
 
 
+def used(pid: int) -> float:
+    """Seconds of processor time that a process has used so far."""
+    told = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(told[11]) + int(told[12])) / os.sysconf("SC_CLK_TCK")
+
+
 class Refused(Exception):  # noqa: N818
     """An answer that is no success."""
 

@@ -30,22 +30,25 @@ from fliptron.service.settings import read_settings
 from fliptron.service.sqlite import Journal
 from fliptron.service.tokens import new_token
 
-_SETTINGS = """
-store = "{folder}/journal.db"
+SETTINGS = """
+store = "{store}"
 [models.now]
 labels = ["a", "b", "c", "d"]
-schema = {{ age = "number", city = "category", page = "many" }}
+{now}
 [models.later]
 labels = [0, 1, 2]
 features = 8
 silence = "negative"
-wait = 0.4
+wait = {wait}
 [[tokens]]
 name = "drill"
 sha256 = "{digest}"
 scopes = ["decide", "feedback", "admin"]
 """
+"""Of both drills."""
+_NOW = 'schema = { age = "number", city = "category", page = "many" }'
 _CONNECTIONS = 6
+_KEYS = 10**5  # some come twice
 LABELS: dict[str, list[Any]] = {"now": ["a", "b", "c", "d"], "later": [0, 1, 2]}
 """Of the models in both drills."""
 
@@ -76,10 +79,14 @@ class Book:
         elif status == "duplicate":
             assert self.sent[event] > 1, f"{event} is no duplicate"
 
-    async def round(self, connection: Connection, model: str, ask: Any, rng: random.Random, mine: list[Any]) -> None:
-        """Ask for a decision, send bits for this one or earlier ones, some twice, and write down the answers."""
-        answer = await connection.call("decide", ask)
-        self.decided(model, ask.get("key"), answer)
+    async def round(
+        self, connection: Connection, model: str, features: Any, rng: random.Random, mine: list[Any]
+    ) -> None:
+        """Ask for a decision, with a key or without, send bits for this one or earlier ones, some twice, and write down
+        the answers."""
+        key = f"k{rng.randrange(_KEYS)}" if rng.random() < 0.3 else None
+        answer = await connection.call("decide", {"features": features, **({"key": key} if key else {})})
+        self.decided(model, key, answer)
         mine.append((model, answer["event_id"]))
         for _ in range(rng.choice((0, 1, 1, 2))):
             event = mine[-1 - min(int(rng.expovariate(0.1)), len(mine) - 1)]
@@ -107,11 +114,10 @@ async def _client(book: Book, port: int, token: str, model: str, rng: random.Ran
         connection = await Connection(port, token, model).open()
         mine = [event for event in book.decisions if event[0] == model][-200:]
         while time.monotonic() < stop:
-            key = f"k{rng.randrange(10**6)}" if rng.random() < 0.3 else None
             features: Any = [rng.gauss(0, 1) for _ in range(8)]
             if model == "now":
                 features = {"age": rng.randint(1, 90), "city": rng.choice("xyz"), "page": f"p{rng.randrange(500)}"}
-            await book.round(connection, model, {"features": features, **({"key": key} if key else {})}, rng, mine)
+            await book.round(connection, model, features, rng, mine)
     except (OSError, asyncio.IncompleteReadError):  # it was killed
         return
     except Refused as refused:
@@ -147,9 +153,9 @@ async def _state(server: Process, token: str) -> Any:
 
 def _arrays(content: bytes) -> dict[str, Any]:
     with np.load(io.BytesIO(content)) as saved:
-        about = json.loads(str(saved["about"]))
-        told: dict[str, Any] = {name: saved[name].tobytes() for name in saved.files if name != "about"}
-        return told | {"version": about["service"]["version"], "sources": about["service"]["sources"]}
+        service = json.loads(saved["service"].tobytes())
+        told = {name: saved[name].tobytes() for name in saved.files if name not in ("about", "service")}
+        return told | {"version": service["version"], "sources": service["sources"]}
 
 
 def check(path: Path, book: Book) -> None:
@@ -191,7 +197,7 @@ def main(kills: int, seed: int) -> None:
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         path, told = Path(folder) / "journal.db", Path(folder) / "drill.toml"
-        told.write_text(_SETTINGS.format(folder=folder, digest=kept.digest.hex()))
+        told.write_text(SETTINGS.format(store=path, now=_NOW, wait=0.4, digest=kept.digest.hex()))
         ready, state = [], None
         for at in range(kills):
             server = Process(told)

@@ -23,7 +23,7 @@ from typing import Any
 
 from asking import Connection, Process, Refused
 
-from crash import Book
+from crash import SETTINGS, Book
 from database import Database
 from fliptron.service.copies import Original
 from fliptron.service.postgres import Postgres
@@ -34,21 +34,6 @@ from fliptron.service.tokens import new_token
 KINDS = "learner", "pause", "replica", "database"
 LONGEST = 2.0
 """Seconds within which another process must learn."""
-_SETTINGS = """
-store = "{store}"
-[models.now]
-labels = ["a", "b", "c", "d"]
-features = 8
-[models.later]
-labels = [0, 1, 2]
-features = 8
-silence = "negative"
-wait = 0.5
-[[tokens]]
-name = "drill"
-sha256 = "{digest}"
-scopes = ["decide", "feedback", "admin"]
-"""
 _MODELS = "now", "later"
 _PAUSE = 0.02  # seconds between two calls of a client: the load is bounded, so that the time is what is measured
 
@@ -60,7 +45,9 @@ class Drill:
         self.database, self.book, self.rng = database, Book(), random.Random(seed)
         self.token, kept = new_token("drill", ("decide", "feedback", "admin"))
         self.settings = database.folder / "drill.toml"
-        self.settings.write_text(_SETTINGS.format(store=database.address(), digest=kept.digest.hex()))
+        self.settings.write_text(
+            SETTINGS.format(store=database.address(), now="features = 8", wait=0.5, digest=kept.digest.hex())
+        )
         self.servers: list[Process | None] = [None] * count
         self.over = False
         self.took: dict[str, list[float]] = {kind: [] for kind in KINDS}
@@ -193,9 +180,7 @@ class Drill:
             await asyncio.sleep(10 * _PAUSE)
 
     async def _round(self, connection: Connection, model: str, rng: random.Random, mine: list[Any]) -> None:
-        key = f"k{rng.randrange(10**5)}" if rng.random() < 0.3 else None
-        features = [rng.gauss(0, 1) for _ in range(8)]
-        await self.book.round(connection, model, {"features": features, **({"key": key} if key else {})}, rng, mine)
+        await self.book.round(connection, model, [rng.gauss(0, 1) for _ in range(8)], rng, mine)
 
     def check(self) -> None:
         """Hold the database against what clients were told, and the models against what was applied."""

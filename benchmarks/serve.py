@@ -3,7 +3,8 @@
 python benchmarks/serve.py [requests] [repeats]
 
 Servers run side by side, each in a process of its own, on loopback; a client with 64 connections asks one after the
-other in turn, and medians of the turns are compared. A shared machine moves all of them: read the ratios.
+other in turn, and medians of the turns are compared. A shared machine moves all of them: read the ratios. What a
+request costs the server in processor time, all its threads together, is shown too: it tells work from waiting.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from typing import Any
 import numpy as np
 import uvicorn
 import uvloop
+from asking import used
 
-from fliptron.service import clerk, office
+from fliptron.service import clerk, model, office
 from fliptron.service.app import App
 from fliptron.service.settings import SCOPES, ModelSettings, Settings
 from fliptron.service.sqlite import Journal
@@ -39,7 +41,7 @@ _KINDS = ("bare", "durable", "alone", "slow", "slow alone")
 
 
 class Bare(Journal):
-    """Keeps nothing: numbers decisions, and takes every bit for the first."""
+    """Keeps nothing, not even states: numbers decisions, and takes every bit for the first."""
 
     def write(self, entries: Sequence[Any]) -> list[Any]:
         found: list[Any] = []
@@ -76,7 +78,7 @@ def serve(kind: str, path: str, digest: str) -> None:
     if kind.endswith("alone"):
         clerk.MOST = 1
     if kind == "bare":
-        office.Clerk = Straight  # type: ignore[misc]
+        office.Clerk, model._OFTEN = Straight, sys.maxsize  # type: ignore[misc]
     made = {"bare": Bare, "slow": Slow, "slow alone": Slow}.get(kind, Journal)
     settings = Settings(models=(_MODEL,), tokens=(Token("bench", bytes.fromhex(digest), SCOPES),))
     config = uvicorn.Config(
@@ -182,7 +184,7 @@ def main(requests: int, repeats: int) -> None:
         ("bare", "decide", 1), ("durable", "decide", 1), ("bare", "mix", 1), ("durable", "mix", 1),
         ("alone", "decide", 0.5), ("slow", "decide", 1), ("slow alone", "decide", 0.1), ("durable", "many", 0.05),
     ]  # fmt: skip
-    found: dict[tuple[str, str], list[tuple[float, float]]] = {(server, kind): [] for server, kind, _ in turns}
+    found: dict[tuple[str, str], list[tuple[float, float, float]]] = {(server, kind): [] for server, kind, _ in turns}
     with tempfile.TemporaryDirectory(dir=os.environ.get("FLIPTRON_BENCH")) as folder:
         servers = {}
         for kind in _KINDS:
@@ -193,18 +195,20 @@ def main(requests: int, repeats: int) -> None:
             for at in range(repeats + 1):
                 for server, kind, share in turns:
                     count = max(int(requests * share * (0.1 if at == 0 else 1)), CONNECTIONS)
+                    before = used(servers[server].pid)
                     told = uvloop.run(turn(ports[server], kind, token, count))
                     if at > 0:  # the first turn warms up
-                        found[server, kind].append(told)
+                        found[server, kind].append((*told, (used(servers[server].pid) - before) / count * 1e6))
         finally:
             for server in servers.values():
                 server.kill()
                 server.wait()
-    rates = {name: statistics.median(rate for rate, _ in told) for name, told in found.items()}
-    slowest = {name: statistics.median(p99 for _, p99 in told) for name, told in found.items()}
-    for (server, kind), rate in rates.items():
-        p99 = slowest[server, kind]
-        print(f"{server:11s} {kind:7s} {rate:8,.0f} requests/s   99 % within {p99:6.1f} ms")
+    rates, slowest, work = (
+        {name: statistics.median(each[at] for each in told) for name, told in found.items()} for at in range(3)
+    )
+    for name, rate in rates.items():
+        told = f"{rate:8,.0f} requests/s   99 % within {slowest[name]:6.1f} ms   processor {work[name]:6,.0f} µs each"
+        print(f"{name[0]:11s} {name[1]:7s} {told}")
     durable = rates["durable", "decide"]
     many = rates["durable", "many"] * BATCH
     shown = [
@@ -218,6 +222,8 @@ def main(requests: int, repeats: int) -> None:
     for name, ratio, bar in shown:
         print(f"{name:48s} {ratio:6.2f}   ({bar})")
     print(f"durable decisions/s, 100 per request: {many:,.0f}")
+    each = work["durable", "many"] / BATCH
+    print(f"processor time of one decision ÷ one of 100 per request: {work['durable', 'decide'] / each:.2f}")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
@@ -33,6 +34,10 @@ def shop(name: str = "shop", **more: Any) -> ModelSettings:
 
 def record(random: Any) -> dict[str, Any]:
     return {"age": float(random.integers(18, 80)), "city": str(random.choice(["Rome", "Oslo", "Bern"]))}
+
+
+def run(test: Any) -> None:
+    asyncio.run(test)
 
 
 class Client:

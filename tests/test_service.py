@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import re
+import socket
 import time
 from pathlib import Path
 from typing import Any
@@ -16,14 +18,10 @@ from numba.core.dispatcher import Dispatcher
 
 from fliptron import Banditron, Fliptron, InputError, Policy
 from fliptron.service.desk import Desk
-from fliptron.service.settings import ModelSettings, read_settings
+from fliptron.service.settings import ModelSettings
 from fliptron.service.sqlite import Journal
-from fliptron.service.tokens import new_token
-from serving import SHOP, Client, flipped, generator, record, serving, settings, shop, wanted
-
-
-def run(test: Any) -> None:
-    asyncio.run(test)
+from served import served
+from serving import SHOP, TEXT, Client, flipped, generator, record, run, serving, settings, shop, wanted
 
 
 def test_a_stream_through_http_is_the_same_through_the_library(tmp_path: Path) -> None:
@@ -104,7 +102,7 @@ def test_a_new_start_is_the_same_model_from_snapshot_or_from_nothing(tmp_path: P
 
 def test_a_start_replays_no_more_than_a_snapshot_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However long the journal: a crash right before a snapshot is due leaves the most."""
-    monkeypatch.setattr("fliptron.service.desk._OFTEN", 100)
+    monkeypatch.setattr("fliptron.service.model._OFTEN", 100)
 
     async def play() -> str:
         async with serving(settings(shop()), tmp_path / "journal.db") as client:
@@ -277,199 +275,6 @@ def test_many_at_once_are_what_one_after_the_other_are(tmp_path: Path) -> None:
     assert one == listed == packed
 
 
-def test_one_bad_row_of_many_refuses_all_and_leaves_no_trace(tmp_path: Path) -> None:
-    async def play() -> None:
-        async with serving(settings(shop()), tmp_path / "journal.db") as client:
-            await client.decide({"age": 30})
-            before = client.office.desks["shop"].encoder.moments.copy()
-            bad = {"decisions": [{"features": {"age": 1}}, {"features": {"age": "x"}}]}
-            answer = await client.post("shop", "decisions", bad, 422)
-            assert answer["error"].startswith("decision 1: column 'age' holds 'x'")
-            assert (client.office.desks["shop"].encoder.moments == before).all()
-            assert client.office.desks["shop"].learner.rounds == 1
-
-    run(play())
-
-
-REFUSED = [
-    (b"", 400),
-    (b"{", 400),
-    (b"[]", 422),
-    (b"\xff", 400),
-    (b'{"features": {}, "features": {}}', 400),
-    (b'{"features": {"age": 1, "age": 2}}', 400),
-    (b'{"features": {"a\\u0067e": 1, "age": 2}}', 400),
-    (b'{"features": {"age": NaN}}', 400),
-    (b'{"features": {"age": 1e999}}', 422),
-    (b'{"features": {"age": [1]}}', 422),
-    (b'{"features": {}, "unknown": 1}', 422),
-    (b'{"features": [1, true]}', 422),
-    (b'{"features": [1]}', 422),
-    (b'{"features": {}, "eligible": []}', 422),
-    (b'{"features": {}, "eligible": ["boots"]}', 422),
-    (b'{"features": {}, "key": ""}', 422),
-    (b'{"features": {}, "key": "' + b"k" * 201 + b'"}', 422),
-    (b'{"features": {}, "source": "a\\u0000b"}', 422),
-    (b'{"features": {}, "baseline": "hats"}', 422),
-    (b'{"features": {"a": ' + b"[" * 5000 + b"]" * 5000 + b"}}", 422),
-    (b'{"features": {"age": "' + b"x" * 70_000 + b'"}}', 413),
-]
-
-
-def test_what_is_odd_gets_one_sentence_in_one_shape(tmp_path: Path) -> None:
-    async def play() -> None:
-        async with serving(settings(shop()), tmp_path / "journal.db") as client:
-            for body, status in REFUSED:
-                got, answer, _ = await client.ask("POST", "/v1/models/shop/decide", body)
-                assert (got, answer["status"]) == (status, status), (body[:60], answer)
-                assert set(answer) == {"error", "status"}
-            for told in (
-                {"bit": 1},
-                {"event_id": "1", "bit": 2},
-                {"event_id": "1", "bit": True},
-                {"event_id": 1, "bit": 1},
-            ):
-                await client.post("shop", "feedback", told, 422)
-            event = await client.decide({})
-            number, _, code = event["event_id"].partition("-")
-            forged = f"{number}-{'0' * len(code)}"
-            for name in (forged, f"{int(number, 16) + 1:x}-{code}", "", "-", "ff" * 40, "1-é", code):
-                assert (await client.post("shop", "feedback", {"event_id": name, "bit": 1}, 404))["status"] == 404
-            got, answer, _ = await client.ask("POST", "/v1/models/boots/decide", {})
-            assert (got, set(answer)) == (404, {"error", "status"})
-            assert client.office.desks["shop"].learner.rounds == 1
-
-    run(play())
-
-
-@pytest.mark.parametrize("name", ["a\n", "\n", "a\nb", "a\r", "a\x00", "a\x7f", "", "k" * 201, 5, None])
-def test_names_have_no_control_characters_nor_a_new_line_at_their_end(tmp_path: Path, name: Any) -> None:
-    async def play() -> None:
-        async with serving(settings(shop()), tmp_path / "journal.db") as client:
-            if name is not None:  # which is as if it were left out
-                for more in ({"key": name}, {"source": name}):
-                    await client.post("shop", "decide", {"features": {}} | more, 422)
-                    await client.post("shop", "decisions", {"decisions": [{"features": {}} | more]}, 422)
-                await client.post("shop", "feedback", {"event_id": "1", "bit": 1, "source": name}, 422)
-            for more in ({"source": name}, {"source": "a", "reason": name}):
-                await client.post("shop", "sources", {"quarantined": True} | more, 422)
-            assert client.office.desks["shop"].learner.rounds == 0
-
-    run(play())
-    with pytest.raises(InputError, match="a token is called"):
-        new_token(name, ["decide"])
-    told = tmp_path / "told.toml"
-    quoted = json.dumps(name) if name is not None else "[]"
-    if name != "a\x7f":  # which TOML itself refuses
-        token = f"[[tokens]]\nname = {quoted}\nsha256 = '{'0' * 64}'\nscopes = ['decide']"
-        told.write_text(f"[models.m]\nfile = 'x.npz'\n{token}")
-        with pytest.raises(InputError, match="a token is called"):
-            read_settings(told)
-    if isinstance(name, str):
-        with pytest.raises(InputError, match="a model is called"):
-            shop(name)
-
-
-def test_a_body_is_cut_off_as_it_comes(tmp_path: Path) -> None:
-    async def play() -> None:
-        async with serving(settings(shop()), tmp_path / "journal.db") as client:
-            parts = [b" " * 10_000] * 100
-            got, _, headers = await client.ask("POST", "/v1/models/shop/decide", chunks=parts)
-            assert (got, headers["connection"]) == (413, "close")
-            got, _, _ = await client.ask("POST", "/v1/models/shop/decide", chunks=[b'{"features"', b":{}", b"}"])
-            assert got == 200
-
-    run(play())
-
-
-def test_tokens_allow_what_their_scopes_say(tmp_path: Path) -> None:
-    asker, kept = new_token("asker", ["decide"], ("shop",))
-    told = settings(shop(), shop("other"))
-    told = type(told)(models=told.models, tokens=(*told.tokens, kept))
-
-    async def play() -> None:
-        async with serving(told, tmp_path / "journal.db") as client:
-            path = "/v1/models/{}/{}"
-            for model, call, token, status in (
-                ("shop", "decide", asker, 200), ("other", "decide", asker, 403), ("shop", "feedback", asker, 403),
-                ("shop", "decide", "ft_wrong", 401), ("shop", "decide", None, 401),
-            ):  # fmt: skip
-                got, _, headers = await client.ask("POST", path.format(model, call), {"features": {}}, token=token)
-                assert got == status, (model, call, token)
-                assert (status == 401) == ("www-authenticate" in headers)
-            for call in ("estimate", "live", "sources", "export.parquet", "model.npz"):
-                assert (await client.ask("GET", path.format("shop", call), token=asker))[0] == 403
-            assert (await client.ask("GET", "/metrics", token=asker))[0] == 403
-            assert (await client.ask("GET", "/healthz", token=None))[0] == 200
-        content = b"".join(each.read_bytes() for each in tmp_path.iterdir())
-        assert asker.encode() not in content
-
-    run(play())
-
-
-def test_silence_is_learnt_at_the_deadline_in_the_order_of_decisions(tmp_path: Path) -> None:
-    model = shop(silence="negative", wait=0.3)
-
-    async def play() -> None:
-        async with serving(settings(model), tmp_path / "journal.db") as client:
-            desk = client.office.desks["shop"]
-            events = [await client.decide({"age": age}) for age in range(6)]
-            assert await client.feedback(events[4], 1) == "accepted"
-            assert await client.feedback(events[1], 1) == "accepted"
-            assert desk.version == 0
-            while desk.version < 6:
-                await asyncio.sleep(0.02)
-            assert await client.feedback(events[2], 1) == "late"
-            assert await client.feedback(events[1], 0) == "duplicate"
-            found = [(each.applied.seq, each.applied.bit) for each in client.office.store.lessons(1, 0)]
-            assert found == [(1, 0), (2, 1), (3, 0), (4, 0), (5, 1), (6, 0)]
-            assert client.office.live(desk).noise.in_time == pytest.approx(2 / 3)
-            told = desk.digest()
-            assert Desk.opened(model, client.office.store).digest() == told
-            await client.decide({"age": 9})
-        journal = Journal(tmp_path / "journal.db")
-        assert len(list(journal.lessons(1, 0))) in (6, 7)
-        journal.close()
-        await asyncio.sleep(0.35)
-        async with serving(settings(model), tmp_path / "journal.db") as client:
-            desk = client.office.desks["shop"]
-            while desk.version < 7:
-                await asyncio.sleep(0.02)
-
-    run(play())
-
-
-def test_a_clock_that_is_set_back_stops_no_deadline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = shop(silence="negative", wait=0.2)
-
-    async def play(ahead: float) -> None:
-        real = time.time
-        with monkeypatch.context() as patch:
-            patch.setattr("fliptron.service.office.time.time", lambda: real() + ahead)
-            async with serving(settings(told), tmp_path / "journal.db") as client:
-                await client.decide({"age": 30})
-                ahead -= 5000.0  # now it is set back
-                await client.decide({"age": 30})
-                desk = client.office.desks["shop"]
-                while desk.settled < desk.seq:
-                    await asyncio.sleep(0.02)
-
-    run(asyncio.wait_for(play(10_000.0), 10))
-    run(asyncio.wait_for(play(0.0), 10))  # and again, while it was away
-
-
-def test_silence_that_begins_to_count_does_so_with_the_next_decision(tmp_path: Path) -> None:
-    async def play(silence: Any, seconds: float) -> Any:
-        async with serving(settings(shop(silence=silence, wait=0.1)), tmp_path / "journal.db") as client:
-            await client.decide({"age": 30})
-            await asyncio.sleep(seconds)
-            return [each.applied.seq for each in client.office.store.lessons(1, 0)]
-
-    assert asyncio.run(play("ignore", 0.2)) == []
-    assert asyncio.run(play("negative", 0.0)) == []
-    assert asyncio.run(play("negative", 0.5)) == [2, 3]
-
-
 def test_an_apprentice_plays_what_it_is_told_and_learns(tmp_path: Path) -> None:
     async def play() -> None:
         async with serving(settings(shop(apprentice=True)), tmp_path / "journal.db") as client:
@@ -510,56 +315,32 @@ def test_what_an_operator_reads(tmp_path: Path) -> None:
     run(play())
 
 
-def test_settings_are_read_and_refused(tmp_path: Path) -> None:
-    path = tmp_path / "shop.toml"
-    _, kept = new_token("web", ["decide"])
-    path.write_text(
-        'store = "j.db"\nport = 9000\n[models.shop]\nlabels = ["a", "b"]\nfeatures = 3\nwait = 5\n'
-        'silence = "negative"\n'
-        f'[[tokens]]\nname = "web"\nsha256 = "{kept.digest.hex()}"\nscopes = ["decide"]\n'
-    )
-    found = read_settings(path)
-    assert (found.port, found.models[0].wait, found.tokens) == (9000, 5, (kept,))
-    assert found.models[0].build().gamma == 0.01
-    for text, sentence in (
-        ("models = 3", "must be tables"),
-        ("[models.shop]\nlabels = [1, 2]", "needs a file"),
-        ("[models.'a b']\nfile = 'x.npz'", "up to 64 letters"),
-        ("[models.m]\nfile = 'x.npz'\ncolour = 1", "'colour'"),
-        ("[models.m]\nfile = 'x.npz'\nsilence = 'negative'", "has no wait"),
-        ("[models.m]\nfile = 'x.npz'\nsilence = 'loud'", "'ignore' or 'negative'"),
-        ("[models.m]\nfile = 'x.npz'\n[[tokens]]\nname = 'a'", "sha256"),
-        (
-            f"[models.m]\nfile = 'x.npz'\n[[tokens]]\nname = 'a'\nsha256 = '{'0' * 64}'\nscopes = []\nmodels = ['n']",
-            "is for the model 'n'",
-        ),
-        ("port = 3", "at least one"),
-        ("port =", "is not TOML"),
-    ):
-        path.write_text(text)
-        with pytest.raises(InputError, match=sentence):
-            read_settings(path)
+def test_many_models_leave_time_for_answers_while_they_are_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An estimate takes its time; nobody waits for those of all models."""
+    seen: list[int] = []
 
+    async def play() -> None:
+        told = [ModelSettings(name=f"m{at}", labels=(0, 1), features=1) for at in range(30)]
+        async with serving(settings(*told), tmp_path / "journal.db") as client:
+            shown: list[str] = []
+            real = client.office.live
+            monkeypatch.setattr("fliptron.service.office.point_of", lambda desk, now: shown.append(desk.name))
+            monkeypatch.setattr(client.office, "live", lambda desk: shown.append(desk.name) or real(desk))
+            for desk in client.office.desks.values():
+                monkeypatch.setattr(desk.ledger.history, "add", lambda point: None)
+            for work in (client.office._show(), client.ask("GET", "/metrics")):
+                shown.clear()
+                task = asyncio.create_task(work)
+                while not task.done():
+                    before = len(shown)
+                    await asyncio.sleep(0)
+                    seen.append(len(shown) - before)
+                assert len(shown) >= 30
 
-def test_the_journal_goes_on_only_with_the_same_model(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "journal.db")
-    Desk.opened(shop(), journal)
-    with pytest.raises(InputError, match="has the labels"):
-        Desk.opened(shop(labels=("a", "b")), journal)
-    with pytest.raises(InputError, match="has another schema"):
-        Desk.opened(shop(schema={"age": "number"}), journal)
-    with pytest.raises(InputError, match="has a schema, the settings 3 features"):
-        Desk.opened(shop(schema=None, features=3), journal)
-    Desk.opened(shop("x", schema=None, features=3), journal)
-    with pytest.raises(InputError, match="has 3 features, the settings 4"):
-        Desk.opened(shop("x", schema=None, features=4), journal)
-    with pytest.raises(InputError, match="has another schema"):
-        Desk.opened(shop("x"), journal)
-    with pytest.raises(InputError, match="is a Fliptron"):
-        Desk.opened(shop(learner="Banditron", gamma=0.1), journal)
-    with pytest.raises(InputError, match="one such as Fliptron"):
-        Desk.opened(shop("new", learner="Perceptron"), journal)
-    journal.close()
+    run(play())
+    assert max(seen) <= 2
 
 
 def test_live_numbers_come_every_second(tmp_path: Path) -> None:
@@ -576,3 +357,37 @@ def test_live_numbers_come_every_second(tmp_path: Path) -> None:
             assert json.dumps(first.noise.verdict)
 
     run(play())
+
+
+def test_clients_that_leave_in_the_midst_or_do_not_wait(tmp_path: Path) -> None:
+    """Half a body decides nothing; an answer that nobody reads is kept; answers to a pipeline come in its order."""
+
+    def request(key: str) -> bytes:
+        body = json.dumps({"features": {"age": 30}, "key": key}).encode()
+        head = f"POST /v1/models/shop/decide HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {TEXT}\r\n"
+        return head.encode() + b"content-length: %d\r\n\r\n" % len(body) + body
+
+    with served(settings(shop()), tmp_path / "journal.db") as (address, app):
+        port = int(address.rpartition(":")[2])
+
+        def connected() -> socket.socket:
+            return socket.create_connection(("127.0.0.1", port), timeout=10)
+
+        for at in range(10):
+            with connected() as leaving:
+                leaving.sendall(request("half")[:-5])
+            with connected() as leaving:
+                leaving.sendall(request(f"unread {at}"))
+        with connected() as eager:
+            eager.sendall(b"".join(request(f"pipe {at}") for at in range(20)))
+            told = b""
+            while told.count(b"event_id") < 20 or not told.endswith(b"}"):
+                told += eager.recv(2**16)
+        assert app.office is not None
+        store = app.office.store
+        assert store.find_key(1, "half") is None
+        while any(store.find_key(1, f"unread {at}") is None for at in range(10)):
+            time.sleep(0.02)
+        events = [int(each, 16) for each in re.findall(rb'"event_id":"([0-9a-f]+)-', told)]
+        assert events == sorted(events)
+        assert [store.find_key(1, f"pipe {at}").seq for at in range(20)] == events

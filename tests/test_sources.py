@@ -12,7 +12,7 @@ import pytest
 from fliptron.service.copies import Original
 from fliptron.service.desk import Desk
 from fliptron.service.snapshots import loaded
-from fliptron.service.sources import LIMIT, Sources, _of
+from fliptron.service.sources import LIMIT, MOST, Sources, _of
 from fliptron.service.sqlite import Journal
 from serving import Client, flipped, generator, record, serving, settings, shop, wanted
 
@@ -263,3 +263,21 @@ def test_where_silence_is_a_bit_honest_sources_that_send_only_clicks_are_left_al
     found = asyncio.run(play())
     assert sum(each["bits"] for each in found) == 1000  # judging begins with the 501st
     assert max(each["evidence"] for each in found) < 0.5
+
+
+def test_ten_thousand_sources_are_kept_and_shown(tmp_path: Path) -> None:
+    """As many as evidence is kept of, with the longest names."""
+    journal = Journal(tmp_path / "journal.db")
+    desk = Desk.opened(shop(), journal)
+    for at in range(MOST + 10):
+        desk.sources.weigh(f"{at:06d}" + "😀" * 194, 0.9, 0.1, 0.8, at % 7 > 0)
+    desk.sources.weigh("liar", 0.9, 0.1, 0.8, 0)
+    desk.sources.weigh("liar", 0.9, 0.1, 0.8, 0)
+    assert desk.sources.shown()[0]["source"] == "liar"
+    assert len(desk.sources.shown()) == 20
+    journal.write([desk.snapshot()])
+    found = Desk.opened(shop(), journal)
+    assert found.sources.plain() == desk.sources.plain()
+    assert len(found.sources.plain()["evidence"]) == MOST
+    assert found.digest() == desk.digest()
+    journal.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from math import inf, isnan
@@ -162,6 +163,16 @@ def test_settling_takes_the_bit_that_came_or_silence(reopen: Open) -> None:
     assert store.write([heard(b, learn=False)]) == [Kept("late")]  # its silence was learnt
 
 
+def test_settling_without_silence_takes_only_bits_that_came(reopen: Open) -> None:
+    store = reopen()
+    a, b, c, d = seqs(store, 4)
+    store.write([heard(a, learn=False), heard(c, learn=False, usable=False), heard(d, late=True, learn=False)])
+    (done,) = store.write([Settle(1, [a, b, c, d], silence=False)])
+    assert [(each.seq, each.bit) for each in done] == [(a, 1), (c, None)]
+    assert store.write([heard(b)])[0].status == "accepted"
+    assert store.write([Settle(1, [a, b, c, d], silence=False)]) == [[]]
+
+
 def test_silence_of_a_source_in_quarantine_is_not_learnt(reopen: Open) -> None:
     store = reopen()
     bot, good = seqs(store, 4, source="bot"), seqs(store, 2, source="good")
@@ -294,4 +305,34 @@ class TestOneFile:
 
     def test_nobody_else_may_read_the_secret(self, tmp_path: Path) -> None:
         Journal(tmp_path / "journal.db").close()
-        assert (tmp_path / "journal.db").stat().st_mode & 0o77 == 0
+        back_up(tmp_path / "journal.db", tmp_path / "copy.db")
+        assert [path.stat().st_mode & 0o77 for path in tmp_path.iterdir()] == [0, 0, 0]
+
+
+def test_a_backup_is_not_mixed_with_the_log_of_what_was_there_before(tmp_path: Path) -> None:
+    path, log = tmp_path / "journal.db", tmp_path / "journal.db-wal"
+    for _ in range(2):  # a backup may be put back twice
+        store = Journal(path)
+        store.open_model("m", b"{}")
+        seqs(store, 1)
+        if not (tmp_path / "monday.db").exists():
+            back_up(path, tmp_path / "monday.db")
+        seqs(store, 50)
+        left = log.read_bytes()
+        store.close()
+        shutil.copy(tmp_path / "monday.db", path)
+        log.write_bytes(left)  # as if it had been killed
+        for alone in (True, False):
+            with pytest.raises(InputError, match="belongs to the journal that was there"):
+                Journal(path, alone=alone)
+        log.unlink()
+    store = Journal(path)
+    assert [row.seq for row in store.rows(1, 0, 100)] == [1]
+    seqs(store, 1)
+    left, content = log.read_bytes(), path.read_bytes()
+    store.close()
+    log.write_bytes(left)
+    path.write_bytes(content)
+    store = Journal(path)  # its own log
+    assert [row.seq for row in store.rows(1, 0, 100)] == [1, 2]
+    store.close()

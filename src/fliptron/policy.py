@@ -73,7 +73,7 @@ class Policy:
         curves: Bends = "auto",
         **settings: Any,
     ) -> None:
-        self.labels = _labels(labels)
+        self.labels = as_labels(labels)
         """What can be played, in the learner's order."""
         known = schema if isinstance(schema, Schema) else Schema.infer(schema)
         self.encoder = Encoder.of(known, len(self.labels), curves)
@@ -92,7 +92,7 @@ class Policy:
     def around(cls, labels: Iterable[Any], encoder: Encoder, learner: Learner) -> Policy:
         """A policy from an encoder and a learner that fit each other."""
         policy = object.__new__(cls)
-        policy.labels, policy.encoder, policy.learner, policy.learnt = _labels(labels), encoder, learner, {}
+        policy.labels, policy.encoder, policy.learner, policy.learnt = as_labels(labels), encoder, learner, {}
         policy._numbers = {label: r for r, label in enumerate(policy.labels)}
         if (len(policy.labels), encoder.n_features) != (learner.n_classes, learner.n_features):
             raise InputError("its labels or columns are not those of its learner")
@@ -171,7 +171,7 @@ class Policy:
     def add_label(self, label: Any) -> None:
         """Let one more label be played from now on. What was learnt of the others stays."""
         with self.learner.held():  # no other thread may play the new label before it has a name
-            labels = _labels([*self.labels, label])
+            labels = as_labels([*self.labels, label])
             self.learner.add_label()
             self.labels = labels
             self._numbers[labels[-1]] = len(labels) - 1
@@ -243,7 +243,8 @@ def named(labels: Sequence[Any], most: int = 8) -> str:
     return shown if len(labels) <= most else f"{shown} and {len(labels) - most} more"
 
 
-def _labels(labels: Iterable[Any]) -> tuple[Any, ...]:
+def as_labels(labels: Iterable[Any]) -> tuple[Any, ...]:
+    """Labels, if they can be: two or more different words and numbers."""
     if isinstance(labels, str) or not isinstance(labels, Iterable):
         raise InputError(f"labels are {labels!r}; a list of them is expected")
     found = tuple(label.item() if isinstance(label, np.generic) else label for label in labels)

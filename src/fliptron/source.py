@@ -48,6 +48,7 @@ def _reached(modules: tuple[str, ...], without: frozenset[str]) -> set[str]:
     return found
 
 
+@cache
 def _path(module: str) -> Path | None:
     first, *rest = module.split(".")
     if first != _PACKAGE.name:

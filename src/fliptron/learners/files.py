@@ -143,6 +143,14 @@ class Saved:
             raise self._refusal(name, f"holds a value outside {low:g} to {high:g}")
         return stored
 
+    def kept(self, name: str) -> bytes | None:
+        """What somebody else keeps in the file, as an array of bytes; None if it is not there."""
+        if f"{name}.npy" not in self._members.namelist():
+            return None
+        if self._head(name)[1] != np.uint8:
+            raise self._refusal(name, "is no array of bytes")
+        return self._read(name).tobytes()
+
     def _refusal(self, name: str, why: str) -> InputError:
         kind = self._called.rpartition(".")[2]
         return InputError(f"{self._path} is not a saved {kind}: array {name!r} {why}{self._advice}")

@@ -64,6 +64,7 @@ from fliptron.service.tokens import Tokens
 _JSON = (b"content-type", b"application/json")
 _encode = msgspec.json.Encoder().encode
 _log = logging.getLogger("fliptron.service")
+_LONGEST = 1000  # characters of an error
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"]
 Call = Callable[[Office, Desk, Any], Awaitable[Any]]
 Handler = Callable[[Request], Awaitable[Response]]
@@ -211,7 +212,7 @@ class App:
     async def _metrics(self, request: Request) -> Response:
         self.allowed(request, "admin")
         office = self._ready()
-        told = metrics(map(office.live, office.desks.values()), office.clerk.commits, office.clerk.failures)
+        told = metrics(await office.lives(), office.clerk.commits, office.clerk.failures)
         return Response(told, media_type="text/plain; version=0.0.4")
 
     async def _openapi(self, request: Request) -> Response:
@@ -310,6 +311,8 @@ def refused(error: Exception) -> tuple[int, bytes, dict[str, str]]:
         case _:
             _log.error("a request failed", exc_info=error)
             status, message = 500, "something went wrong here; the server's log says what"
+    if len(message) > _LONGEST:  # it may quote what was sent
+        message = f"{message[: _LONGEST // 2]} … {message[-_LONGEST // 2 :]}"
     return status, _encode(Error(message, status)), headers
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import apsw
 
 from fliptron.refusals import InputError
-from fliptron.service.sqlite import APPLICATION, said
+from fliptron.service.sqlite import APPLICATION, COPY, said
 
 
 def back_up(path: str | os.PathLike[str], copy: str | os.PathLike[str]) -> None:
@@ -28,6 +28,7 @@ def back_up(path: str | os.PathLike[str], copy: str | os.PathLike[str]) -> None:
     part = Path(f"{copy}.part")
     with said(part):
         part.unlink(missing_ok=True)
+        os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))  # it holds a secret
         source = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
         target = apsw.Connection(str(part))
         try:
@@ -37,6 +38,8 @@ def back_up(path: str | os.PathLike[str], copy: str | os.PathLike[str]) -> None:
             with target.backup("main", source, "main") as copying:
                 while not copying.done:
                     copying.step(-1)
+            target.execute("PRAGMA journal_mode = DELETE")
+            target.execute("INSERT OR REPLACE INTO meta VALUES (?, 1)", (COPY,))
         finally:
             target.close(True)
             source.close(True)

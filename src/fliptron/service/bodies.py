@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
+from msgspec.structs import astuple
 
 from fliptron.service.messages import Refusal
 
@@ -53,8 +54,7 @@ def _strings(value: Any) -> int:
         return 1
     if isinstance(value, msgspec.Struct):
         found = 0
-        for name, default in zip(value.__struct_fields__, _defaults(kind), strict=True):
-            each = getattr(value, name)
+        for each, default in zip(astuple(value), _defaults(kind), strict=True):
             if each is not default:
                 found += 1 + _strings(each)
         return found

@@ -23,6 +23,7 @@ class Original(Desk):
     """The model as its owner has it. Every state that is published is whole, so that nothing is to be replayed."""
 
     def _replay(self, store: Store) -> None:
+        self.silence = self.settings.silence
         self.rehearse()
         for flag in store.flagged(self.number).values():
             self.sources.flag(flag)

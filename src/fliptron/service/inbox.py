@@ -20,6 +20,8 @@ class Claimed(msgspec.Struct, gc=False):
     """The feedback, or of an audit the auditor's; None if there is none yet."""
     learnt: int | None
     """The bit of the decision that was learnt before."""
+    done: bool
+    """Whether a bit of the decision was learnt before, or set aside."""
 
 
 class Lessons(msgspec.Struct):

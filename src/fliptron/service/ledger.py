@@ -30,6 +30,7 @@ class Ledger:
         """How many bits came after so long, by size of the delay."""
         self._now, self._before = [0] * n_classes, [0] * n_classes
         self._explored = [0, 0]
+        self._room = _RECENT  # decisions until the shares begin anew
         self._bits = [0, 0, 0, 0]  # how many, and ones among them, now and before
         self.history = History()
         """How the true accuracy went."""
@@ -42,9 +43,10 @@ class Ledger:
         explored = row.label != row.greedy
         self.totals["decisions"] += 1
         self.totals["explored"] += explored
-        if sum(self._now) >= _RECENT:
+        if self._room == 0:
             self._before, self._now = self._now, [0] * len(self._now)
-            self._explored = [0, self._explored[0]]
+            self._explored, self._room = [0, self._explored[0]], _RECENT
+        self._room -= 1
         self._now[row.label] += 1
         self._explored[0] += explored
         if replayed:
@@ -126,5 +128,6 @@ class Ledger:
         """Take in what `plain` gave."""
         self.totals, self.delays, self._explored = Counter(plain["totals"]), plain["delays"], plain["explored"]
         self._now, self._before, self._bits = plain["now"], plain["before"], plain["bits"]
+        self._room = _RECENT - sum(self._now)
         self.history.restore(plain["history"])
         self._last = Counter(self.totals)

@@ -44,6 +44,7 @@ from fliptron.service.store import (
     Settle,
     StoreError,
     Taken,
+    came,
     runs,
     settled,
 )
@@ -172,7 +173,7 @@ class Postgres(Reader):
             heard = None if bit is None else Heard(model, seq, time_, bit, source, False, late, usable)
             if kind == AUDIT:
                 heard = Heard(model, seq, more[5], more[6], more[7], True)
-            claimed.append(Claimed(kind, row, heard, more[8]))
+            claimed.append(Claimed(kind, row, heard, *more[8:]))
         return claimed
 
     # ------------------------------------------------------------------ writing
@@ -279,7 +280,7 @@ class Postgres(Reader):
             position, done = self._position(cursor, entry.model), []
             for seq in dict.fromkeys(entry.seqs):
                 there, *told = found[seq]
-                if not there:
+                if not there and (entry.silence or came(*told)):
                     position += 1
                     done.append(Applied(position, seq, BIT, settled(*told)))
             self._apply(cursor, entry.model, done)

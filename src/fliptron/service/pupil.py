@@ -102,17 +102,23 @@ class Pupil(threading.Thread):
         applied: list[Applied] = []
         waiting = []
         learnt: dict[int, int | None] = {}
+        silent = desk.silence == "negative"
         for each in claimed:
             kind, row, heard = each.kind, each.row, each.heard
             if kind == MADE:
                 desk.made(row)
-                if desk.settings.silence == "negative" and row.deadline < float("inf"):
+                if silent and row.deadline < float("inf"):
                     waiting.append(row)
                 continue
             if kind != DUE and heard is not None:
-                heard.learn = heard.verified or desk.settings.silence == "ignore"
+                heard.learn = heard.verified or not silent
                 desk.ledger.heard(heard, row, Kept("late" if heard.late else "accepted"))
-            if kind == NOTED:
+            in_time = heard is not None and heard.usable and not heard.late
+            if kind == NOTED and (silent or not in_time):  # else it has waited for a deadline, and need not any more
+                continue
+            if kind == DUE and not (silent or in_time):  # silence counts no more
+                continue
+            if kind != AUDIT and (each.done or row.seq in learnt):  # by another rule for silence than the one now
                 continue
             source, when, bit = (None, None, 0) if heard is None else (heard.source, heard.time, heard.bit)
             step = Applied(desk.position + 1, row.seq, AUDIT if kind == AUDIT else BIT, bit)

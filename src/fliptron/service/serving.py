@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 from collections.abc import Callable
 from contextlib import suppress
@@ -50,10 +51,14 @@ def run(
     """
     with _listen(settings.host, settings.port) as listening:
         app = App(settings, lambda: _with_token(open_store(settings.store), settings, say))
+        gc.disable()  # what is made until it answers stays
         try:
             app.prepare()
         except StoreError as error:
             raise InputError(str(error)) from None
+        finally:
+            gc.freeze()
+            gc.enable()
         host, port = listening.getsockname()[:2]
         address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         names = ", ".join(model.name for model in settings.models)

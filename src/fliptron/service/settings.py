@@ -16,7 +16,7 @@ import msgspec
 from fliptron.encoding.schema import Schema
 from fliptron.learners import files
 from fliptron.learners.base import Learner
-from fliptron.policy import Policy, named
+from fliptron.policy import Policy, as_labels, named
 from fliptron.refusals import InputError, one_of, real, whole
 from fliptron.service.messages import Text
 from fliptron.service.store import Token
@@ -58,6 +58,13 @@ class ModelSettings:
             raise InputError(
                 f"a model is called {self.name!r}; up to 64 letters, digits, '.', '_' and '-' are expected"
             )
+        kinds = (("file", str, "a path"), ("schema", Mapping, "a table"), ("options", Mapping, "a table"))
+        for what, kind, expected in kinds:
+            value = getattr(self, what)
+            if value is not None and not isinstance(value, kind):
+                raise InputError(f"{what} of model {self.name!r} is {value!r}; {expected} is expected")
+        if self.labels is not None:
+            as_labels(self.labels)
         one_of(f"silence of model {self.name!r}", self.silence, ("ignore", "negative"))
         if self.wait is not None:
             real(f"wait of model {self.name!r}", self.wait, 0.0, 1e9, open_below=True)
@@ -144,6 +151,9 @@ class Settings:
     """Entries that may wait for the disk; more are refused."""
 
     def __post_init__(self) -> None:
+        for what, value in (("store", self.store), ("host", self.host)):
+            if not isinstance(value, str) or not value:
+                raise InputError(f"{what} is {value!r}; a word is expected")
         whole("port", self.port, 0, 65535)
         whole("queue", self.queue, 1)
         names = [model.name for model in self.models]
@@ -174,6 +184,8 @@ def read_settings(path: str | os.PathLike[str]) -> Settings:
     tokens = content.pop("tokens", [])
     if not isinstance(models, dict) or not all(isinstance(each, dict) for each in models.values()):
         raise InputError(f"{path}: models must be tables, such as [models.shop]")
+    if not isinstance(tokens, list):
+        raise InputError(f"{path}: tokens must be tables, such as [[tokens]]")
     _known(path, "it", content, [each.name for each in fields(Settings) if each.name not in ("models", "tokens")])
     allowed = [each.name for each in fields(ModelSettings) if each.name != "name"]
     made = []

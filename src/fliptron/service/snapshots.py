@@ -9,12 +9,15 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numba
 import numpy as np
 
 from fliptron.learners import files
 from fliptron.learners.base import Learner
 from fliptron.policy import Policy
+
+_decode = msgspec.json.Decoder().decode
 
 
 def loaded(content: bytes) -> tuple[Policy | Learner, dict[str, Any]]:
@@ -24,7 +27,9 @@ def loaded(content: bytes) -> tuple[Policy | Learner, dict[str, Any]]:
         path.touch(0o600)
         path.write_bytes(content)
         with files.opened(path) as saved:
-            about = saved.more
+            about, service = saved.more, saved.kept("service")
+        if service is not None:
+            about["service"] = _decode(service)
         found: Policy | Learner = Policy.load(path) if "policy" in about else Learner.load(path)
         return found, about
 

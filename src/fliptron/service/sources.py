@@ -15,6 +15,7 @@ Where very many sources look odd at once, the channel has changed and not they; 
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from itertools import product
 from math import exp, log, sqrt
 from typing import Any
@@ -52,7 +53,8 @@ class Sources:
     """Evidence against each source of one model, and who is in quarantine."""
 
     def __init__(self) -> None:
-        self._evidence: dict[str, Array] = {}  # log likelihoods by OTHERS, then by SPOILT, then the number of bits
+        # Of each source: log likelihoods by OTHERS, then by SPOILT, then the number of bits.
+        self._evidence: OrderedDict[str, Array] = OrderedDict()
         self._odd: set[str] = set()  # who has at least half of the evidence that it takes
         self._flags: dict[str, Flag] = {}
         self._step: Any = None
@@ -102,7 +104,7 @@ class Sources:
             mine = np.zeros(_WIDTH + SPOILT.shape[1] + 1)
         self._evidence[source] = mine
         if len(self._evidence) > MOST:
-            self._forget(next(iter(self._evidence)))
+            self._odd.discard(self._evidence.popitem(last=False)[0])
         p, (u, v), (up, down) = rho0 + beta * q, OTHERS, SPOILT
         theirs, ours = u + (v - u) * q, np.clip((p - up) / (1.0 - up - down), 0.0, 1.0)
         if not bit:
@@ -125,11 +127,12 @@ class Sources:
     def shown(self) -> list[dict[str, Any]]:
         """Every source in quarantine, and the most suspicious others, for operators."""
         names = [name for name, flag in self._flags.items() if flag.quarantined]
-        others = sorted(set(self._evidence) - set(names), key=self._of, reverse=True)[:20]
-        return [self._told(name) for name in (*names, *others)]
+        known = [name for name in self._evidence if not self.is_quarantined(name)]
+        found = _of(np.array([self._evidence[name] for name in known])) if known else ()
+        return [self._told(name) for name in (*names, *(known[at] for at in np.argsort(found)[:-21:-1]))]
 
     def _of(self, source: str) -> float:
-        return max(_of(self._evidence[source]), 0.0) if source in self._evidence else 0.0
+        return max(float(_of(self._evidence[source])), 0.0) if source in self._evidence else 0.0
 
     def _told(self, source: str) -> dict[str, Any]:
         flag = self._flags.get(source)
@@ -148,15 +151,17 @@ class Sources:
 
     def restore(self, plain: dict[str, Any]) -> None:
         """Take in what `plain` gave."""
-        self._evidence = {name: np.array(each) for name, each in plain["evidence"].items()}
+        self._evidence = OrderedDict((name, np.array(each)) for name, each in plain["evidence"].items())
         self._odd = {name for name, each in self._evidence.items() if _of(each) >= _ODD}
         self._taken_in = plain["taken_in"]
 
 
-def _of(sums: Array) -> float:
-    """The evidence: the mean likelihood of rates of its own, by the most that the channel gives."""
-    best = sums[:_WIDTH].max()
-    return float(best + log(np.exp(sums[:_WIDTH] - best).mean()) - sums[_WIDTH:-1].max())
+def _of(sums: Array) -> Any:
+    """The evidence, of one source or of many: the mean likelihood of rates of its own, by the most that the channel
+    gives."""
+    best = sums[..., :_WIDTH].max(axis=-1)
+    mean = np.exp(sums[..., :_WIDTH] - best[..., None]).mean(axis=-1)
+    return best + np.log(mean) - sums[..., _WIDTH:-1].max(axis=-1)
 
 
 @compiled(**STEP)

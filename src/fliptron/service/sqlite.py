@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from math import inf, nan
+from math import inf
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,6 +19,7 @@ import msgspec
 from fliptron.refusals import InputError
 from fliptron.service import tables
 from fliptron.service.ids import KEY_BYTES
+from fliptron.service.lookups import Lookups
 from fliptron.service.store import (
     AUDIT,
     BIT,
@@ -31,7 +32,6 @@ from fliptron.service.store import (
     Heard,
     Keep,
     Kept,
-    Lesson,
     Model,
     Outcome,
     Row,
@@ -39,12 +39,10 @@ from fliptron.service.store import (
     StoreError,
     Taken,
     Token,
-    lesson_of,
+    came,
     row_of,
     runs,
     settled,
-    token_of,
-    undamaged,
 )
 
 LEAST_VERSION = (3, 51, 3)
@@ -52,12 +50,15 @@ LEAST_VERSION = (3, 51, 3)
 FORMAT = 2
 APPLICATION = 0x464C4950
 """What `file` and we know a journal by: "FLIP"."""
+COPY = "copy"
+"""What a backup says of itself until a server opens it."""
 _KEPT = 2  # snapshots of a model
-_BATCH = 1000
+_IS_COPY = f"SELECT count(*) FROM meta WHERE name = '{COPY}'"
+_LOOK = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
 _GROUPS = (64, 16, 4, 1)  # rows that one statement inserts: the interpreter's lock is let go once for all of them
 
 
-class Journal:
+class Journal(Lookups):
     """A journal in a file; see `fliptron.service.store` for what it promises.
 
     Parameters
@@ -74,6 +75,7 @@ class Journal:
     """
 
     shared: ClassVar[bool] = False
+    words = tables
 
     def __init__(
         self, path: str | os.PathLike[str], *, synchronous: str = "FULL", vfs: str | None = None, alone: bool = True
@@ -91,6 +93,8 @@ class Journal:
                 os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))  # it holds a secret
         try:
             with said(self.path):
+                if vfs is None:
+                    _check_log(self.path)
                 self._connect()
         except BaseException:
             self._unlock()
@@ -107,6 +111,9 @@ class Journal:
         elif self._one("PRAGMA user_version", self._writer) != FORMAT:
             raise InputError(OTHER_FORMAT.format(self.path, FORMAT))
         self._make_durable(self._writer)
+        if self._lock is not None and self._one(_IS_COPY, self._writer):
+            self._writer.execute("DELETE FROM meta WHERE name = ?", (COPY,))
+            self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._reading = threading.Lock()
         self._reader = self._writer  # a file system of Python's is not shared
         if self._vfs is None:
@@ -142,12 +149,6 @@ class Journal:
             self._writer.execute("INSERT OR IGNORE INTO model (name, about) VALUES (?, ?)", (name, about))
         found: Any = self._writer.execute("SELECT number, name, about FROM model WHERE name = ?", (name,)).get
         return Model(*found)
-
-    def models(self) -> list[Model]:
-        """All models."""
-        with self._reading:
-            found: Any = self._reader.execute("SELECT number, name, about FROM model").fetchall()
-        return [Model(*each) for each in found]
 
     def write(self, entries: Sequence[Entry]) -> list[Outcome]:
         """Write entries in one transaction, durably."""
@@ -196,9 +197,9 @@ class Journal:
     def _taken(self, entries: list[Decided]) -> dict[tuple[int, str], Row]:
         found = {}
         for entry in entries:
-            row = self._row("WHERE model = ? AND key = ?", (entry.model, entry.key), self._writer)
+            row = self._writer.execute(tables.KEY, (entry.model, entry.key)).fetchone()
             if row is not None:
-                found[entry.model, str(entry.key)] = row
+                found[entry.model, str(entry.key)] = Row(*row)
         return found
 
     def _write_heard(self, entries: Sequence[Any], places: list[int], outcomes: list[Outcome]) -> None:
@@ -248,7 +249,7 @@ class Journal:
             done: list[Applied] = []
             for seq in dict.fromkeys(entry.seqs):
                 there, told = known[seq]
-                if not there:
+                if not there and (entry.silence or came(*told)):
                     self._position += 1
                     done.append(Applied(self._position, seq, BIT, settled(*told)))
             self._insert("applied", [v for a in done for v in (a.position, entry.model, a.seq, BIT, a.bit)], 5)
@@ -308,81 +309,9 @@ class Journal:
             return there.f_bavail * there.f_frsize < 2**20
         return False
 
-    def find(self, model: int, seq: int) -> Row | None:
-        """One decision."""
+    def _read(self, query: str, values: Any = ()) -> list[Any]:
         with self._reading:
-            return self._row("WHERE seq = ? AND model = ?", (seq, model), self._reader)
-
-    def find_key(self, model: int, key: str) -> Row | None:
-        """The decision with a key."""
-        with self._reading:
-            return self._row("WHERE model = ? AND key = ?", (model, key), self._reader)
-
-    def snapshots(self, model: int) -> list[Keep]:
-        """The states that are kept, the newest first; one that the disk has damaged is left out."""
-        with self._reading:
-            found: Any = self._reader.execute(
-                "SELECT position, seq, content, fingerprint, sha256 FROM snapshot WHERE model = ? ORDER BY rowid DESC",
-                (model,),
-            ).fetchall()
-        return undamaged(model, found)
-
-    def rows(self, model: int, after: int, limit: int) -> list[Row]:
-        """Decisions with seq > after, in order."""
-        with self._reading:
-            found: Any = self._reader.execute(
-                f"SELECT {tables.COLUMNS} FROM decision WHERE seq > ? AND model = ? ORDER BY seq LIMIT ?",
-                (after, model, limit),
-            )
-            return [_as_row(each) for each in found]
-
-    def lessons(self, model: int, after: int) -> Iterator[Lesson]:
-        """What was learnt at positions > after, in order."""
-        while True:
-            with self._reading:
-                found: Any = self._reader.execute(
-                    tables.LESSONS,
-                    (after, model, _BATCH),
-                ).fetchall()
-            for each in found:
-                lesson = lesson_of(_as_row(each[:14]), *each[14:])
-                yield lesson
-                after = lesson.applied.position
-            if len(found) < _BATCH:
-                return
-
-    def flags(self, model: int) -> list[Flag]:
-        """Every time that a source went into quarantine, or out of it, in order."""
-        with self._reading:
-            found: Any = self._reader.execute(
-                "SELECT name, quarantined, time, reason, number, position FROM source WHERE model = ? ORDER BY number",
-                (model,),
-            ).fetchall()
-        return [Flag(model, name, bool(quarantined), *more) for name, quarantined, *more in found]
-
-    def flagged(self, model: int) -> dict[str, Flag]:
-        """The last word on every source that was ever in quarantine."""
-        return {flag.source: flag for flag in self.flags(model)}
-
-    def export(self, model: int) -> Iterator[list[tuple[Row, int, float, int | None]]]:
-        """Decisions whose bit was learnt, in order, with bit, its time and the auditor's bit, batch by batch."""
-        after = 0
-        while True:
-            with self._reading:
-                found: Any = self._reader.execute(
-                    tables.EXPORT,
-                    (after, model, _BATCH * 10),
-                ).fetchall()
-            if not found:
-                return
-            after = found[-1][13]
-            yield [(_as_row(e[:14]), e[14], nan if e[15] is None else e[15], e[16]) for e in found]
-
-    def tokens(self) -> list[Token]:
-        """All tokens."""
-        with self._reading:
-            found: Any = self._reader.execute("SELECT name, digest, scopes, models FROM token").fetchall()
-        return [token_of(*each) for each in found]
+            return self._reader.execute(query, values).fetchall()
 
     def add_token(self, token: Token) -> None:
         """Keep a token; one of the same name is replaced."""
@@ -405,10 +334,6 @@ class Journal:
             os.close(self._lock)
             self._lock = None
 
-    def _row(self, where: str, values: tuple[Any, ...], connection: apsw.Connection) -> Row | None:
-        found = connection.execute(f"SELECT {tables.COLUMNS} FROM decision {where}", values).fetchone()
-        return None if found is None else _as_row(found)
-
     @staticmethod
     def _one(query: str, connection: apsw.Connection) -> Any:
         return connection.execute(query).get
@@ -423,11 +348,23 @@ _WRITERS: dict[type, _Write] = {
 }
 
 
-def _as_row(values: Any) -> Row:
-    row = Row(*values)
-    if row.deadline is None:
-        row.deadline = inf
-    return row
+def _check_log(path: Path) -> None:
+    """Refuse a backup beside the log of the journal whose place it took: SQLite would mix the two."""
+    log = Path(f"{path}-wal")
+    if not log.exists() or not log.stat().st_size:
+        return
+    alone = apsw.Connection(f"{path.absolute().as_uri()}?immutable=1", flags=_LOOK)  # which does not read the log
+    try:
+        is_copy = alone.execute(_IS_COPY).get
+    except apsw.Error:  # all of it is in the log as yet
+        return
+    finally:
+        alone.close()
+    if is_copy:
+        raise InputError(
+            f"{path} is a backup, and {log.name} belongs to the journal that was there before; remove {log.name} and "
+            f"{path.name}-shm to go on from the backup"
+        )
 
 
 def _locked(path: Path) -> int:

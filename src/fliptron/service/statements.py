@@ -115,6 +115,11 @@ FROM decision LEFT JOIN feedback USING (seq)
 LEFT JOIN applied ON applied.seq = decision.seq AND applied.kind = 0
 WHERE decision.seq = ANY(%b::bigint[])
 """
+STATES = "SELECT position, seq, content, fingerprint, sha256 FROM state WHERE model = ? ORDER BY number DESC"
+NEWEST = """
+SELECT number, position, seq, content, fingerprint, sha256 FROM state WHERE model = ? AND number > ?
+ORDER BY number DESC LIMIT 1
+"""
 KEEP = """
 INSERT INTO state (model, position, seq, content, sha256, fingerprint, time, epoch)
 VALUES (%s, %s, %s, %b, %b, %s, %s, %s)
@@ -127,9 +132,9 @@ AND number < (SELECT number FROM state WHERE model = %s ORDER BY number DESC OFF
 FLAG = """
 INSERT INTO source (model, name, quarantined, time, reason) VALUES (%s, %s, %s, %s, %s) RETURNING number
 """
-FLAGS = "SELECT name, quarantined, time, reason, number FROM source WHERE model = %s ORDER BY number"
+FLAGS = "SELECT name, quarantined, time, reason, number FROM source WHERE model = ? ORDER BY number"
 FLAGGED = """
-SELECT DISTINCT ON (name) name, quarantined, time, reason, number FROM source WHERE model = %s
+SELECT DISTINCT ON (name) name, quarantined, time, reason, number FROM source WHERE model = ?
 ORDER BY name, number DESC
 """
 CLAIM = f"""
@@ -137,7 +142,7 @@ SELECT seq, kind FROM inbox WHERE model = %s AND due <= {_NOW} ORDER BY due, seq
 """
 FACTS = f"""
 SELECT {COLUMNS}, feedback.time, feedback.bit, feedback.source, late, usable, audit.time, audit.bit, audit.source,
-    applied.bit
+    applied.bit, applied.seq IS NOT NULL
 FROM decision LEFT JOIN feedback USING (seq) LEFT JOIN audit USING (seq)
 LEFT JOIN applied ON applied.seq = decision.seq AND applied.kind = 0 WHERE decision.seq = ANY(%b::bigint[])
 """
@@ -153,18 +158,17 @@ LESSONS = f"""
 SELECT {COLUMNS}, position, kind, steps.bit, late, feedback.source, feedback.time, audit.source, audit.time,
     (SELECT earlier.bit FROM applied AS earlier
      WHERE earlier.seq = steps.seq AND earlier.kind = 0 AND earlier.position < steps.position)
-FROM (SELECT * FROM applied WHERE model = %s AND position > %s ORDER BY position LIMIT %s) AS steps
+FROM (SELECT * FROM applied WHERE model = ? AND position > ? ORDER BY position LIMIT ?) AS steps
 JOIN decision USING (seq) LEFT JOIN feedback USING (seq) LEFT JOIN audit USING (seq) ORDER BY position
 """
 EXPORT = f"""
-SELECT {COLUMNS}, applied.bit, CASE WHEN late = false THEN feedback.time ELSE 'NaN'::float8 END, audit.bit
+SELECT {COLUMNS}, applied.bit, CASE WHEN late = false THEN feedback.time END, audit.bit
 FROM decision JOIN applied ON applied.seq = decision.seq AND applied.kind = 0
 LEFT JOIN feedback ON feedback.seq = decision.seq LEFT JOIN audit ON audit.seq = decision.seq
-WHERE decision.seq > %s AND decision.model = %s AND applied.bit IS NOT NULL
-ORDER BY decision.seq LIMIT %s
+WHERE decision.model = ? AND decision.seq > ? AND applied.bit IS NOT NULL ORDER BY decision.seq LIMIT ?
 """
 TOKEN = """
-INSERT INTO token VALUES (%s, %s, %s, %s) ON CONFLICT (name) DO UPDATE SET
+INSERT INTO token VALUES (?, ?, ?, ?) ON CONFLICT (name) DO UPDATE SET
 digest = excluded.digest, scopes = excluded.scopes, models = excluded.models
 """
 SIZES = """

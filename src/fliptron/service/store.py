@@ -108,6 +108,8 @@ class Settle(msgspec.Struct, gc=False):
 
     model: int
     seqs: list[int]
+    silence: bool = True
+    """Whether no bit in time is a bit 0; else such a decision is left out."""
 
 
 class Keep(msgspec.Struct, gc=False):
@@ -261,6 +263,11 @@ class Store(Protocol):
         """Let go of everything. Nothing may be called afterwards."""
 
 
+def came(bit: int | None, usable: bool | None, late: bool | None, quarantined: bool) -> bool:
+    """Whether a decision, of which `settled` says what is learnt, has a bit that came in time."""
+    return bit is not None and not late
+
+
 def settled(bit: int | None, usable: bool | None, late: bool | None, quarantined: bool) -> int | None:
     """What is learnt of a decision at its deadline, from its feedback, if any, and whether its source is in quarantine.
 
@@ -271,7 +278,7 @@ def settled(bit: int | None, usable: bool | None, late: bool | None, quarantined
     """
     if quarantined:
         return None
-    if bit is None or late:
+    if not came(bit, usable, late, quarantined):
         return 0
     return bit if usable else None
 

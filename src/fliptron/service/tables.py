@@ -32,9 +32,16 @@ CREATE INDEX source_last ON source (model, name, number);
 CREATE TABLE token (name TEXT PRIMARY KEY, digest BLOB NOT NULL, scopes TEXT NOT NULL, models TEXT) WITHOUT ROWID;
 """
 COLUMNS = (
-    "decision.model, version, decision.time, deadline, label, greedy, probability, x, margin, eligible, record, "
-    "decision.source, key, decision.seq"
+    "decision.model, version, decision.time, coalesce(deadline, 9e999), label, greedy, probability, x, margin, "
+    "eligible, record, decision.source, key, decision.seq"
 )
+KEY = f"SELECT {COLUMNS} FROM decision WHERE model = ? AND key = ?"
+STATES = "SELECT position, seq, content, fingerprint, sha256 FROM snapshot WHERE model = ? ORDER BY rowid DESC"
+FLAGS = "SELECT name, quarantined, time, reason, number, position FROM source WHERE model = ? ORDER BY number"
+FLAGGED = """
+SELECT name, quarantined, time, reason, number, position FROM source
+WHERE number IN (SELECT max(number) FROM source WHERE model = ? GROUP BY name)
+"""
 SETTLE = """
 SELECT decision.seq, applied.seq IS NOT NULL, feedback.bit, feedback.usable, feedback.late, coalesce((
     SELECT quarantined FROM source WHERE source.model = decision.model AND name = decision.source
@@ -57,14 +64,14 @@ SELECT {COLUMNS}, position, kind, applied.bit, feedback.late, feedback.source, f
     (SELECT earlier.bit FROM applied AS earlier
      WHERE earlier.seq = applied.seq AND earlier.kind = 0 AND earlier.position < applied.position)
 FROM (SELECT position, model AS m, seq, kind, bit FROM applied
-      WHERE position > ? AND m = ? ORDER BY position LIMIT ?) AS applied
+      WHERE m = ? AND position > ? ORDER BY position LIMIT ?) AS applied
 JOIN decision USING (seq) LEFT JOIN feedback USING (seq) LEFT JOIN audit USING (seq) ORDER BY position
 """
 EXPORT = f"""
 SELECT {COLUMNS}, applied.bit, CASE WHEN feedback.late = 0 THEN feedback.time END, audit.bit
 FROM decision JOIN applied ON applied.seq = decision.seq AND applied.kind = 0
 LEFT JOIN feedback ON feedback.seq = decision.seq LEFT JOIN audit ON audit.seq = decision.seq
-WHERE decision.seq > ? AND decision.model = ? AND applied.bit IS NOT NULL ORDER BY decision.seq LIMIT ?
+WHERE decision.model = ? AND decision.seq > ? AND applied.bit IS NOT NULL ORDER BY decision.seq LIMIT ?
 """
 INSERTS = {
     "decision": "decision (model, version, time, deadline, label, greedy, probability, x, margin, eligible, record, "
