@@ -11,7 +11,7 @@ COUNT, MEAN, SQUARES = range(3)
 """Of each number: how many values came, their mean, and the sum of their squared distances from it."""
 REACH = 10.0
 """Standard deviations beyond which a value counts as this far: one wild value does not set the scale for good."""
-_SETTLED = 30.0  # values after which the scale is trusted that much; after one in ten of them, a tenth as much
+_SETTLED = 30.0  # values after which the scale is trusted that much; after n it may be off by 30/n times as much
 _LARGEST = LONGEST[8]  # a number beyond it tells nothing of the scale: no learner would be shown it
 
 
