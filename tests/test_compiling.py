@@ -187,3 +187,19 @@ def test_a_step_may_print(capfd: pytest.CaptureFixture[str]) -> None:
     zero = np.zeros(1, np.int64)
     loop.replay(state, one[None], zero, zero, one, zero + 1, 0, 1, zero, one, np.zeros((0, 1)))
     assert capfd.readouterr().out == "learns 1\n"
+
+
+def test_what_may_not_be_written_to_is_no_reason_to_compile_again() -> None:
+    import numpy as np
+
+    from fliptron import Banditron
+    from fliptron.kernels import loop
+
+    made, frozen = [], np.ones(2)
+    frozen.flags.writeable = False
+    for x in (np.ones(2), frozen):
+        learner = Banditron(n_classes=3, n_features=2)
+        learner.learn(x, learner.decide(x), 1)
+        learner.scores(x[None])
+        made.append([len(vars(loop)[name].overloads) for name in ("decide_one", "learn_one", "score_all")])
+    assert made[0] == made[1]

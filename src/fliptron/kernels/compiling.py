@@ -104,8 +104,8 @@ def compiled(**options: Any) -> Callable[[Function], Function]:
 
     def decorate(function: Function) -> Function:
         dispatcher = _njit(**WHOLE | options)(function)
-        kept = options.get("pipeline_class") is not Part and _FOLDER is not None and _is_ours(function.__module__)
-        if kept and hasattr(dispatcher, "_cache"):
+        is_whole = options.get("pipeline_class") is not Part  # the others are kept in their callers
+        if is_whole and hasattr(dispatcher, "_cache") and _FOLDER is not None and _is_ours(function.__module__):
             dispatcher._cache = Kept(function, _FOLDER)
         found: Any = dispatcher
         return found
@@ -140,15 +140,20 @@ def intrinsic(*, prefer_literal: bool = False) -> Callable[[Function], Function]
 def entry(function: Any, *example: Any) -> Callable[..., Any]:
     """Machine code for arguments like these, without Numba's type check at every call.
 
-    The check costs more than a round at 10×64; `arrays` vouches for the types instead.
+    The check costs more than a round at 10×64; `arrays` vouches for the types instead. Whether an array may be written
+    to makes no difference to machine code, so it is made once for both.
     """
     if not hasattr(function, "overloads"):  # compilation is switched off
         plain: Callable[..., Any] = function
         return plain
-    signature = tuple(map(numba.typeof, example))
+    signature = tuple(map(_writable, map(numba.typeof, example)))
     function.compile(signature)
     found: Callable[..., Any] = function.overloads[signature].entry_point
     return found
+
+
+def _writable(form: Any) -> Any:
+    return form.copy(readonly=False) if isinstance(form, numba.types.Array) else form
 
 
 class Kept(NullCache):

@@ -238,7 +238,7 @@ class Learner(ABC):
         X
             n rows of d numbers, dense or sparse.
         """
-        matrix = as_matrix(X, self.n_features, self._dtype)
+        matrix = self._matrix(X)
         with self.held():  # the number of labels is that of this moment
             out = np.empty((count_rows(matrix), self.n_classes), self._dtype)
             loop.score_all(self.state, matrix, out)
@@ -301,7 +301,7 @@ class Learner(ABC):
         tuple
             The label that this learner held best in each round, and by how much, before it saw the bit.
         """
-        matrix, n = as_matrix(X, self.n_features, self._dtype), len(rounds)
+        matrix, n = self._matrix(X), len(rounds)
         if self.full_information:
             raise InputError(f"a {type(self).__name__} learns from true labels, which a log of bits does not have")
         label, greedy, bit = (column.astype(np.int64) for column in (rounds.label, rounds.greedy, rounds.bit))
@@ -446,6 +446,14 @@ class Learner(ABC):
                 steps = loop.one_round(self.state, self.turn, np.uint64(self.key), x)
                 setattr(self, kind, steps)
         return steps
+
+    def _matrix(self, X: Any) -> Array | Csr:
+        """Many examples through the gate, not to be written to, so that loops over them are compiled once."""
+        matrix = as_matrix(X, self.n_features, self._dtype)
+        if isinstance(matrix, ndarray):
+            matrix = matrix.view()
+            matrix.flags.writeable = False
+        return matrix
 
     def _row(self, x: Row) -> Row:
         """An example once more through the gate, unless it has been: sparse ones always have."""
