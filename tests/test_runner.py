@@ -138,7 +138,7 @@ def wait_for(condition: Any, seconds: Any = 60) -> None:
 
 
 def test_a_killed_driver_loses_nothing_that_had_finished(tmp_path: Path) -> None:
-    (tmp_path / "plan.toml").write_text(PLAN.replace("seeds = 12", "seeds = 60").replace("100_000", "20_000"))
+    (tmp_path / "plan.toml").write_text(PLAN.replace("seeds = 12", "seeds = 20").replace("100_000", "20_000"))
     folder, whole = tmp_path / "killed", tmp_path / "whole"
     command = ("play", tmp_path / "plan.toml", "--jobs", 1, "--out")
     driver = fliptron_cli(*command, folder)
@@ -146,11 +146,11 @@ def test_a_killed_driver_loses_nothing_that_had_finished(tmp_path: Path) -> None
     os.kill(driver.pid, signal.SIGKILL)
     driver.communicate()
     kept = Results(folder).done()
-    assert 0 < len(kept) < 60
+    assert 0 < len(kept) < 20
     again = fliptron_cli(*command, folder)
     text, _ = again.communicate()
     assert again.returncode == 0, text
-    assert f"{len(kept)} of 60 runs are already there" in text
+    assert f"{len(kept)} of 20 runs are already there" in text
     assert finish(fliptron_cli(*command, whole)) == 0
     assert numbers(Results(folder)).equals(numbers(Results(whole)))
     assert sorted(Results(folder).sql("SELECT id FROM parts").id) == sorted(Results(whole).done())
@@ -173,7 +173,7 @@ def test_a_cluster_gives_the_same_numbers_and_survives_a_killed_worker(tmp_path:
         worker = [*dask, "worker", "--scheduler-file", address, "--nthreads", "1", "--no-nanny", "--no-dashboard"]
         workers = [subprocess.Popen(worker, **common) for _ in range(2)]
         processes += workers
-        (tmp_path / "plan.toml").write_text(PLAN.replace("seeds = 12", "seeds = 20"))
+        (tmp_path / "plan.toml").write_text(PLAN)
         folder, here = tmp_path / "cluster", tmp_path / "here"
         driver = fliptron_cli(
             "play", tmp_path / "plan.toml", "--out", folder, "--cluster", json.loads(address.read_text())["address"]
