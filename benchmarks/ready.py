@@ -21,7 +21,7 @@ import numpy as np
 from asking import Connection, Process, used
 
 from fliptron.service.desk import Desk
-from fliptron.service.messages import Feedback
+from fliptron.service.messages import Ask, Feedback
 from fliptron.service.settings import read_settings
 from fliptron.service.sqlite import Journal
 from fliptron.service.tokens import new_token
@@ -49,7 +49,7 @@ def fill(told: Path, events: int) -> str:
         if desk.is_due:
             journal.write([desk.snapshot()])
         X = random.normal(size=(_BATCH, 64)).astype(np.float32)
-        entries = [desk.ask_x(x, None, 1.0 + start) for x in X]
+        entries = list(desk.ask_rows(X, [Ask([])] * _BATCH, 1.0 + start))
         answers = [desk.taken(entry, outcome) for entry, outcome in zip(entries, journal.write(entries), strict=True)]
         told_ = [Feedback(answer.event_id, int(answer.label == 3)) for answer in answers]  # type: ignore[arg-type]
         heard = [desk.hear(each, 2.0 + start, journal.find) for each in told_]

@@ -20,6 +20,7 @@ import numpy as np
 
 from fliptron.arrays import Array
 from fliptron.kernels import loop
+from fliptron.kernels.compiling import entry
 from fliptron.kernels.vectors import lead
 from fliptron.learners.base import Learner
 from fliptron.policy import Policy, named
@@ -28,6 +29,7 @@ from fliptron.service.ids import Names
 from fliptron.service.messages import Answer, Ask, Feedback, Refusal
 from fliptron.service.model import ServedModel
 from fliptron.service.packing import pack, unpack
+from fliptron.service.rows import decide_rows
 from fliptron.service.settings import ModelSettings
 from fliptron.service.snapshots import loaded
 from fliptron.service.store import (
@@ -77,6 +79,7 @@ class Desk(ServedModel):
         """Keys of decisions that are not durable yet, each with what waits for it."""
         self._waiting: deque[Array | None] = deque()  # of decisions that are not durable yet: the moments after each
         self._d = self.learner.n_features
+        self._decide_rows: Callable[..., Any] | None = None
         self._floats = struct.Struct(f"{self._d}f")  # as NumPy rounds, in a quarter of the time
 
     # ------------------------------------------------------------------ deciding
@@ -88,9 +91,32 @@ class Desk(ServedModel):
         x, packed, record = self._encoded(ask.features)
         return self._entry(ask, eligible, baseline, x, packed, record, now)
 
-    def ask_x(self, x: Array, source: str | None, now: float) -> Decided:
-        """Decide on a row of float32."""
-        return self._entry(Ask([], source=source), None, self._baseline(None, None), *self._vector(x), None, now)
+    def ask_all(self, asks: list[Ask], now: float) -> Iterator[Decided]:
+        """Decide on many, as `ask` would on each in turn."""
+        plain = self.encoder is None and not self.settings.apprentice and len(asks) > 1
+        if plain and all(ask.eligible is None and ask.baseline is None and type(ask.features) is list for ask in asks):
+            try:
+                packed = [self._floats.pack(*ask.features) for ask in asks]
+            except struct.error:  # which of them has too many, or too few, is found one by one
+                yield from (self.ask(ask, now) for ask in asks)
+            else:
+                rows = np.frombuffer(b"".join(packed), np.float32).reshape(len(asks), self._d)
+                yield from self.ask_rows(rows, asks, now)
+        else:
+            yield from (self.ask(ask, now) for ask in asks)
+
+    def ask_rows(self, rows: Array, asks: list[Ask], now: float) -> Iterator[Decided]:
+        """Decide on rows of float32; what they are asked besides is in `asks`."""
+        baseline, found, learner = self._baseline(None, None), np.empty((len(rows), 4)), self.learner
+        try:
+            self._rows_step()(learner.state, learner.turn, learner.key, rows, self._wide(rows[0]), found)
+        except loop.NotNowError:  # which of them is not let in is found one by one
+            self.undo()
+            for x, ask in zip(rows, asks, strict=True):
+                yield self._entry(ask, None, baseline, self._wide(x), x.tobytes(), None, now)
+        else:
+            for x, ask, (label, greedy, chance, margin) in zip(rows, asks, found.tolist(), strict=True):
+                yield self._made(ask, None, int(label), int(greedy), chance, margin, x.tobytes(), None, now)
 
     def _entry(
         self,
@@ -110,6 +136,20 @@ class Desk(ServedModel):
         if baseline is not None:
             label, probability = baseline, 1.0
         margin = float(lead(self.learner.state.scores, greedy)) if eligible is None else None
+        return self._made(ask, eligible, label, greedy, probability, margin, packed, record, now)
+
+    def _made(
+        self,
+        ask: Ask,
+        eligible: list[int] | None,
+        label: int,
+        greedy: int,
+        probability: float,
+        margin: float | None,
+        packed: bytes,
+        record: bytes | None,
+        now: float,
+    ) -> Decided:
         wait = self.settings.wait
         if wait is not None:
             self._deadline = max(self._deadline, now + wait)  # decisions are settled in their order
@@ -173,7 +213,7 @@ class Desk(ServedModel):
                 packed = self._floats.pack(*features)
             except struct.error:
                 raise Refusal(422, f"features are {len(features)} numbers; {self._d} are expected") from None
-            return np.frombuffer(packed, np.float32).astype(self.learner._dtype), packed, None
+            return self._wide(np.frombuffer(packed, np.float32)), packed, None
         if type(features) is not dict:
             raise Refusal(422, "features are a list; the model has a schema: an object of names and values is due")
         try:
@@ -183,10 +223,16 @@ class Desk(ServedModel):
             raise Refusal(422, str(error)) from None
         return *pack(x, self.learner.dtype), _encode(features)
 
-    def _vector(self, x: Array) -> tuple[Array, bytes]:
-        if x.shape != (self._d,):
-            raise Refusal(422, f"features are {x.size} numbers; {self._d} are expected")
-        return x.astype(self.learner._dtype), x.tobytes()
+    def _wide(self, x: Array) -> Array:
+        return x.astype(self.learner._dtype)
+
+    def _rows_step(self) -> Callable[..., Any]:
+        if self._decide_rows is None:
+            learner, X, out = self.learner, np.zeros((1, self._d), np.float32), np.empty((1, 4))
+            learner.warm_up(sparse=False)
+            key, x = np.uint64(learner.key), self._wide(X[0])
+            self._decide_rows = entry(decide_rows, learner.state, learner.turn, key, X, x, out)
+        return self._decide_rows
 
     def _baseline(self, label: Any, eligible: list[int] | None) -> int | None:
         if not self.settings.apprentice:
@@ -270,6 +316,8 @@ class Desk(ServedModel):
         copy.estimate()
         self.sources.warm_up(self.learner, unpack(row.x, self._sparse, self.learner))
         self.learner.warm_up(sparse=self._sparse)
+        if self.encoder is None:
+            self._rows_step()
 
     def _replay(self, store: Store) -> None:
         self.rehearse()

@@ -6,7 +6,7 @@ import asyncio
 import base64
 import binascii
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from math import inf
 from typing import Any
@@ -102,36 +102,26 @@ class Office:
         if desk.encoder is not None:
             raise Refusal(422, "the model has a schema; decisions with records are expected instead of x")
         self.clerk.room(len(rows))
-        now = self.now()
-        made: list[Decided] = []
-        try:
-            for x in rows:
-                made.append(desk.ask_x(x, body.source, now))
-        except Refusal as refusal:
-            desk.forget(len(made))
-            raise Refusal(refusal.status, f"decision {len(made)}: {refusal.message}") from None
-        return await self._submit(desk, made)
+        asked = [Ask([], source=body.source)] * len(rows)
+        return await self._submit(desk, _all(desk, desk.ask_rows(rows, asked, self.now()), range(len(rows))))
 
     async def _decide_all(self, desk: Desk, asks: list[Ask]) -> list[Answer]:
         """All of them, or none: what one of them is refused for, all are."""
-        now, made = self.now(), list[Decided]()
-        places: list[Any] = []  # of each answer: its place among those made, or what to wait for
+        fresh: list[int] = []  # which of them are to be decided on
+        places: list[Any] = []  # of each answer: its place among those, or what to wait for
         keys: dict[str, Any] = {}
-        try:
-            for ask in asks:
-                key = ask.key
-                found = keys.get(key) if key is not None else None
-                if found is None and key is not None:
-                    found = self._known(desk, key)
-                if found is None:
-                    found = len(made)
-                    made.append(desk.ask(ask, now))
-                places.append(found)
-                if key is not None:
-                    keys[key] = found
-        except Refusal as refusal:
-            desk.forget(len(made))
-            raise Refusal(refusal.status, f"decision {len(places)}: {refusal.message}") from None
+        for at, ask in enumerate(asks):
+            key = ask.key
+            found = keys.get(key) if key is not None else None
+            if found is None and key is not None:
+                found = self._known(desk, key)
+            if found is None:
+                found = len(fresh)
+                fresh.append(at)
+            places.append(found)
+            if key is not None:
+                keys[key] = found
+        made = _all(desk, desk.ask_all([asks[at] for at in fresh], self.now()), fresh)
         answers = await self._submit(desk, made) if made else []
         return [answers[at] if type(at) is int else await asyncio.shield(at) for at in places]
 
@@ -324,6 +314,18 @@ class Office:
     def _roll_back(self) -> None:
         for desk in self.desks.values():
             desk.roll_back()
+
+
+def _all(desk: Desk, entries: Iterator[Decided], places: Sequence[int]) -> list[Decided]:
+    """All of them, or none; a refusal says the place of the one that is refused."""
+    made: list[Decided] = []
+    try:
+        for entry in entries:
+            made.append(entry)
+    except Refusal as refusal:
+        desk.forget(len(made))
+        raise Refusal(refusal.status, f"decision {places[len(made)]}: {refusal.message}") from None
+    return made
 
 
 def _rows(text: str, width: int) -> Any:
