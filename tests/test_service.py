@@ -327,7 +327,12 @@ def test_many_models_leave_time_for_answers_while_they_are_shown(
             shown: list[str] = []
             real = client.office.live
             monkeypatch.setattr("fliptron.service.office.point_of", lambda desk, now: shown.append(desk.name))
-            monkeypatch.setattr(client.office, "live", lambda desk: shown.append(desk.name) or real(desk))
+
+            def live(desk: Desk) -> Any:
+                shown.append(desk.name)
+                return real(desk)
+
+            monkeypatch.setattr(client.office, "live", live)
             for desk in client.office.desks.values():
                 monkeypatch.setattr(desk.ledger.history, "add", lambda point: None)
             for work in (client.office._show(), client.ask("GET", "/metrics")):
