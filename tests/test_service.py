@@ -328,7 +328,7 @@ def test_many_models_leave_time_for_answers_while_they_are_shown(
             real = client.office.live
             monkeypatch.setattr("fliptron.service.office.point_of", lambda desk, now: shown.append(desk.name))
 
-            def live(desk: Any) -> Any:
+            def live(desk: Desk) -> Any:
                 shown.append(desk.name)
                 return real(desk)
 
