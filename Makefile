@@ -43,7 +43,7 @@ wheel: $(READY)  ## the wheel, installed alone in an environment of its own, and
 	rm -rf out/wheel
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir out/wheel .
 	$(PYTHON) -m venv out/wheel/environment
-	out/wheel/environment/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt out/wheel/*.whl
+	out/wheel/environment/bin/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt out/wheel/*.whl
 	out/wheel/environment/bin/python -I tests/played.py
 
 release-check:  ## build both archives, look through them, and play with the wheel on every Python that is here (ten minutes)
