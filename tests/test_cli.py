@@ -91,6 +91,13 @@ class TestRun:
         for word in ("src=", 'href="http', "@import", "<script", "<link"):
             assert word not in page
 
+    def test_a_refusal_is_one_line_and_nothing_follows_it(self) -> None:
+        """Libraries that are not taken down at the end say so at length, in a process of their own only."""
+        command = [sys.executable, "-m", "fliptron", "run", "--rates", "0.7", "0.6"]
+        told = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert (told.returncode, told.stdout) == (2, "")
+        assert len(told.stderr.splitlines()) == 1
+
     def test_ctrl_c_keeps_what_is_finished(self, tmp_path: Path) -> None:
         command = [sys.executable, "-m", "fliptron", "run", "--learner", "Perceptron", "--learner", "Confidit"]
         options = ["--rounds", "3e5", "--seeds", "6", "--jobs", "1", "--out", str(tmp_path)]

@@ -60,8 +60,7 @@ class Commands(click.Group):
         except InputError as error:
             raise Refusal(str(error)) from None
         finally:
-            gc.freeze()
-            gc.enable()
+            gc.enable()  # and no freezing: libraries want to be taken down when all ends, or say that they leak
         found: click.Command = getattr(module, name)
         return found
 
