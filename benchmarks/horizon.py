@@ -1,7 +1,7 @@
 """What changes when the paper's learners play ten times as long? docs/tables/horizon.md, from a reproduction.
 
 fliptron reproduce --scale paper --only fig2,table1,table2,appendix --datasets optdigits --out out/paper
-python benchmarks/horizon.py out/paper
+python benchmarks/horizon.py out/paper docs/tables/horizon.md
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fliptron.report.statistics import plus_minus
 from tabular import pair, save, table
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, page: Path) -> None:
     horizons = SCALES["paper"].horizons
     errors = pd.read_csv(folder / "tables/errors.csv")
     errors = errors[errors.rounds.isin(horizons) & errors.learner.isin(PAPER)]
@@ -45,13 +45,13 @@ def main(folder: Path) -> None:
             ratios.append([NAMES[name], learner, *found])
     sets = ", ".join(NAMES[name] for name in played)
     seeds = int(errors[errors.dataset.isin(played)].seeds.min())
-    text = f"""# At the paper's own horizon
+    text = f"""# At the paper's own horizon: {sets}
 
 The authors' code plays 10⁷ rounds. Here are the paper's learners after {" and ".join(f"{T:,}" for T in horizons)}
 rounds on {sets}; settings are chosen for each cell and horizon, as [the reproduction](../reproduction.md) says. Mean ±
 half the 95 % interval over {seeds} seeds, version {fliptron.__version__}. Made by
 `fliptron reproduce --scale paper --only fig2,table1,table2,appendix --datasets {",".join(played)}` and then
-`python benchmarks/horizon.py`.
+`python benchmarks/horizon.py out/paper {page}`.
 
 ## Error divided by BPA's (best γ, 0 allowed), under noise
 
@@ -64,8 +64,8 @@ half the 95 % interval over {seeds} seeds, version {fliptron.__version__}. Made 
 ## Errors
 
 {table(["data", "learner", "rounds", *map(pair, NOISE)], rows)}"""
-    print(save(Path("docs/tables/horizon.md"), text))
+    print(save(page, text))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else "out/paper"))
+    main(*map(Path, sys.argv[1:]))
