@@ -222,6 +222,30 @@ class TestLearner:
                 break
         assert np.array_equal(guest._growing.learner.weights, learner.weights)
 
+    @pytest.mark.parametrize("late", [False, True])
+    def test_a_round_with_some_of_the_actions_is_learnt_as_one(self, late: bool) -> None:
+        """Its right action may have been missing, so it must not count in the account of the noise."""
+        guest, actions = NoisyBanditLearner(seed=3), ["a", "b", "c", "d"]
+        guest.predict((0.0,) * 5, actions)
+        learner = Fliptron(n_classes=4, n_features=8, seed=3)
+        learner.decide(np.array([1.0, *[0.0] * 7]))
+        waiting = []
+        for t, context in enumerate(np.random.default_rng(0).standard_normal((300, 5)).tolist()):
+            some = [0, 1 + t % 3] if t % 2 else None
+            action, probability, more = guest.predict(context, [actions[i] for i in some] if some else actions)
+            x = np.array([1.0, *context, 0.0, 0.0])
+            decision = learner.decide(x, some)
+            assert (actions.index(action), more["greedy"], probability) == decision
+            assert more.get("eligible") == some
+            waiting.append(((context, action, t % 2, probability), more, (x, decision, t % 2), some))
+            if not late or t % 20 == 19:
+                for theirs, more, ours, some in waiting:
+                    guest.learn(*theirs, **more)
+                    learner.learn(*ours, eligible=some)
+                waiting.clear()
+        for name, array in learner._arrays().items():
+            assert np.array_equal(guest._growing.learner._arrays()[name], array, equal_nan=True), name
+
     def test_what_was_changed_and_is_another_round_is_read_anew(self) -> None:
         one, other = NoisyBanditLearner(RCNBF, SETTINGS), NoisyBanditLearner(RCNBF, SETTINGS)
         context = [1.0, 2.0]

@@ -95,6 +95,11 @@ class TestRows:
         assert row.sum() == 41.0
         assert np.array_equal(row, known.row({f"x{i}": 1.0 for i in range(40)}))
 
+    @pytest.mark.parametrize("odd", ["word", 5, object()])
+    def test_what_is_no_example_is_refused(self, odd: Any) -> None:
+        with pytest.raises(InputError, match=f"is of type {type(odd).__name__}; a dict"):
+            Growing(None, None, 0).row(odd)
+
     @pytest.mark.parametrize("odd", [[1, 2], {"a": 1}, object()])
     def test_what_is_neither_number_nor_word_is_refused(self, odd: Any) -> None:
         with pytest.raises(InputError, match="is neither a number nor a word"):

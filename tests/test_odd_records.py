@@ -37,6 +37,12 @@ def jsonl(path: Path, rows: Any) -> Path:
 
 
 class TestWords:
+    def test_a_number_of_thousands_of_digits_is_a_word_and_no_number(self) -> None:
+        encoder = Encoder(Schema.infer(RECORDS))
+        assert np.array_equal(encoder.encode({"city": 10**5000}), encoder.encode({"city": 10**5000}))
+        with pytest.raises(InputError, match="column 'age' holds a whole number of 16610 bits; a finite number is"):
+            encoder.encode({"age": 10**5000})
+
     def test_a_value_is_one_word_however_it_is_written(self) -> None:
         schema = Schema.infer(pd.DataFrame({"zip": [1000, 2000, 3000] * 5}), {"zip": "category"})
         assert schema.columns[0].values == ("1000", "2000", "3000")

@@ -83,9 +83,26 @@ class TestPolicy:
         for i in random.Random(0).sample(range(40), 40):
             row = learner.row(contexts[i])
             label = learner.number(kept[0][i])
-            (decision,) = decisions[adapter._key(label, row)]
+            ((decision, _),) = decisions[adapter._key(label, row)]
             learner.learner.learn(row, decision, i % 2)
         assert np.array_equal(learner.learner.weights, late._growing.learner.weights)
+
+    def test_a_pull_of_some_of_the_arms_is_learnt_as_one(self) -> None:
+        """The right arm may have been missing, so it must not count in the account of the noise."""
+        policy = NoisyBanditPolicy(seed=3)
+        policy.pull(ARMS, {"x": 0.0, "y": 0.0})
+        learner = Fliptron(n_classes=len(ARMS), n_features=8, seed=3)
+        learner.decide(np.array([1.0, *[0.0] * 7]))
+        for t, (a, b) in enumerate(np.random.default_rng(0).standard_normal((300, 2)).tolist()):
+            some = [0, 1 + t % (len(ARMS) - 1)] if t % 2 else None
+            arm = policy.pull([ARMS[i] for i in some] if some else ARMS, {"x": a, "y": b})
+            x = np.array([1.0, a, b, *[0.0] * 5])
+            decision = learner.decide(x, some)
+            assert arm == ARMS[decision.label]
+            policy.update(arm, {"x": a, "y": b}, t % 2)
+            learner.learn(x, decision, t % 2, eligible=some)
+        for name, array in learner._arrays().items():
+            assert np.array_equal(policy._growing.learner._arrays()[name], array, equal_nan=True), name
 
     def test_names_that_turn_up_between_pull_and_reward_lose_nothing(self) -> None:
         policy = NoisyBanditPolicy(seed=1)

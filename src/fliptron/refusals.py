@@ -7,9 +7,19 @@ import numbers
 from collections.abc import Iterable
 from typing import Any
 
+_LONG = 200  # characters of a value that are still read, and bits of a number
+
 
 class InputError(ValueError):
     """Input that is not allowed. The message names the value and says what is allowed; a kind of `ValueError`."""
+
+
+def shown(value: Any) -> str:
+    """A value as a sentence quotes it: in full if it is short."""
+    if isinstance(value, int) and value.bit_length() > _LONG:
+        return f"a whole number of {value.bit_length()} bits"
+    text = str(value) if isinstance(value, numbers.Number) else repr(value)
+    return text if len(text) <= _LONG else f"{text[: _LONG - 20]}… ({len(text)} characters)"
 
 
 def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
@@ -17,10 +27,10 @@ def whole(name: str, value: Any, least: int, most: int | None = None) -> int:
     allowed = f"a whole number of at least {least}" + ("" if most is None else f" and at most {most}")
     fits = isinstance(value, numbers.Integral) or (isinstance(value, numbers.Real) and float(value).is_integer())
     if isinstance(value, bool) or not fits:
-        raise InputError(f"{name} is {value!r}; {allowed} is expected")
+        raise InputError(f"{name} is {shown(value)}; {allowed} is expected")
     number = int(value)
     if number < least or (most is not None and number > most):
-        raise InputError(f"{name} is {value}; {allowed} is expected")
+        raise InputError(f"{name} is {shown(value)}; {allowed} is expected")
     return number
 
 
@@ -33,9 +43,9 @@ def real(name: str, value: Any, least: float, most: float = math.inf, *, open_be
     except OverflowError:
         number = math.inf
     if not math.isfinite(number):
-        raise InputError(f"{name} is {value!r}; {allowed} is expected")
+        raise InputError(f"{name} is {shown(value)}; {allowed} is expected")
     if number < least or number > most or (open_below and number == least):
-        raise InputError(f"{name} is {value}; {allowed} is expected")
+        raise InputError(f"{name} is {shown(value)}; {allowed} is expected")
     return number
 
 
@@ -44,7 +54,7 @@ def one_of(name: str, value: Any, allowed: Iterable[str]) -> str:
     words = list(allowed)
     if not isinstance(value, str) or value not in words:
         *most, last = (repr(word) for word in words)
-        raise InputError(f"{name} is {value!r}; {', '.join(most)} or {last} is expected")
+        raise InputError(f"{name} is {shown(value)}; {', '.join(most)} or {last} is expected")
     return value
 
 

@@ -81,16 +81,23 @@ class NoisyBanditLearner(coba.Learner):  # type: ignore[misc]  # coba has no typ
             Those that can be chosen.
         """
         features = context if type(context) is tuple else _features(context)
-        row, decision, places = self._growing.decide(features, actions if type(actions) is list else list(actions))
+        among = actions if type(actions) is list else list(actions)
+        row, decision, places, eligible = self._growing.decide(features, among)
         if decision is None:
             return actions[0], 1.0, {"greedy": 0}
         label, greedy, probability = decision
         action = actions[places[label]]
         self._latest = context, row, action, decision
-        return action, probability, {"greedy": greedy}
+        return action, probability, {"greedy": greedy} if eligible is None else {"greedy": greedy, "eligible": eligible}
 
     def learn(
-        self, context: Any, action: Any, reward: float, probability: float | None, greedy: int | None = None
+        self,
+        context: Any,
+        action: Any,
+        reward: float,
+        probability: float | None,
+        greedy: int | None = None,
+        eligible: list[int] | None = None,
     ) -> None:
         """Learn from the bit that came back.
 
@@ -106,12 +113,14 @@ class NoisyBanditLearner(coba.Learner):  # type: ignore[misc]  # coba has no typ
             The probability with which it was chosen; None, where a log does not say it, counts as 1.
         greedy
             The number of the action thought best, from `predict`; None: the one that is held best now.
+        eligible
+            The numbers of the actions that could be chosen, from `predict`; None: all that are known.
         """
         growing = self._growing
         latest, row, chosen, decision = self._latest
         mine = context is latest and action is chosen and greedy == decision[1] and probability == decision[2]
         if mine and row.size == growing.width:  # most often: what was decided last, and on which row
-            growing.learn(row, decision, reward)
+            growing.learn(row, decision, reward, eligible)
             return
         label, features = growing.number(hashable(action)), _features(context)
         row = growing.row(features)
@@ -119,7 +128,7 @@ class NoisyBanditLearner(coba.Learner):  # type: ignore[misc]  # coba has no typ
             return
         chance = 1.0 if probability is None else float(probability)
         decision = growing.outside(label, features, chance) if greedy is None else Decision(label, greedy, chance)
-        growing.learn(row, decision, reward)
+        growing.learn(row, decision, reward, eligible)
 
     def estimate(self) -> Estimate:
         """What the learner has found out about the noise and its own true accuracy; see `Estimate`."""

@@ -118,10 +118,11 @@ class Growing:
         self._score, self._asked = None, _NOTHING
         return len(self.labels) - 1
 
-    def decide(self, x: Any, labels: list[Any]) -> tuple[Array, Decision | None, dict[int, int]]:
-        """Choose one of the labels: the example's row, the decision, and where each label's number is in the list.
+    def decide(self, x: Any, labels: list[Any]) -> tuple[Array, Decision | None, dict[int, int], list[int] | None]:
+        """Choose one of the labels.
 
-        There is no decision before there are two labels.
+        Returns the example's row, the decision, where each label's number is in the list, and the numbers that could be
+        chosen: None if all could. There is no decision before there are two labels.
 
         Parameters
         ----------
@@ -138,16 +139,16 @@ class Growing:
             self._asked = labels[:], places, eligible, plain
         row, learner = self.row(x), self.learner
         if learner is None:
-            return row, None, places
+            return row, None, places, eligible
         steps = learner._dense
         if plain and steps is not None:
             try:
-                return row, steps[0](learner.state, learner.turn, learner.key, row), places
+                return row, steps[0](learner.state, learner.turn, learner.key, row), places, eligible
             except loop.NotNowError:
                 pass
-        return row, learner.decide(row, eligible), places
+        return row, learner.decide(row, eligible), places, eligible
 
-    def learn(self, row: Array, decision: Decision, feedback: Any) -> None:
+    def learn(self, row: Array, decision: Decision, feedback: Any, eligible: list[int] | None = None) -> None:
         """Learn from what came back for a decision, once there are two labels.
 
         Parameters
@@ -158,9 +159,14 @@ class Growing:
             From `decide`, or from elsewhere.
         feedback
             As of the learner.
+        eligible
+            The numbers of the labels that could be chosen; None if all could.
         """
         learner = self.learner
         assert learner is not None
+        if eligible is not None and isinstance(learner, Fliptron):  # others keep no account of the noise
+            learner.learn(row, decision, feedback, eligible=eligible)
+            return
         steps = learner._dense
         if self._only_learns and steps is not None:
             try:
@@ -183,7 +189,7 @@ class Growing:
         kind = type(x)
         by_position = kind is tuple or kind is list
         if not (by_position or kind is dict):
-            x = {} if x is None else dict(x)
+            x = {} if x is None else _pairs(x)
         if len(x) == (self._counted if by_position else self._named):  # most often: a number for every place
             row = self._blank.copy()
             try:  # quicker than NumPy's own, and takes no word for a number
@@ -272,6 +278,15 @@ class Growing:
             odd = next(value for _, value in pairs if not isinstance(value, str | int | float | None))
             raise InputError(f"{odd!r} is neither a number nor a word") from None
         return row
+
+
+def _pairs(x: Any) -> dict[Any, Any]:
+    """The names and values of what is like a mapping."""
+    try:
+        return dict(x)
+    except (TypeError, ValueError):
+        kind = type(x).__name__
+        raise InputError(f"the example is of type {kind}; a dict of names and values, or a list, is expected") from None
 
 
 def _in_words(pair: tuple[Any, Any]) -> str:

@@ -83,7 +83,7 @@ class NoisyBanditClassifier(base.Classifier):
         """
         growing = self._growing
         truth = growing.number(y)
-        row, decision, _ = growing.decide(x, growing.labels)
+        row, decision, _, _ = growing.decide(x, growing.labels)
         if decision is None:  # one label, and nothing to choose
             return
         bit = self._channel.bit(self._rounds, decision[0] == truth)
@@ -162,7 +162,7 @@ class NoisyBanditPolicy(bandit.base.ContextualPolicy):
         self.seed = seed
         self._growing = Growing(learner, settings, _seed(seed), constant=fit_intercept)
         self._pulled: tuple[Any, Any] = (None, None)
-        self._waiting: OrderedDict[tuple[int, bytes], deque[Decision]] = OrderedDict()
+        self._waiting: OrderedDict[tuple[int, bytes], deque[tuple[Decision, list[int] | None]]] = OrderedDict()
         if self._growing.full_information:
             raise InputError("the learner learns from true labels, which bandits do not have")
 
@@ -170,18 +170,18 @@ class NoisyBanditPolicy(bandit.base.ContextualPolicy):
         growing, arms = self._growing, list(arm_ids)
         if not arms:
             raise InputError("there are no arms; at least one is expected")
-        row, decision, _ = growing.decide(context, arms)
+        row, decision, _, eligible = growing.decide(context, arms)
         self._pulled = context, row
         if decision is None:
             return arms[0]
         waiting, key = self._waiting, _key(decision[0], row)
         same = waiting.get(key)
         if same is None:
-            waiting[key] = deque((decision,), maxlen=WAITING)
+            waiting[key] = deque(((decision, eligible),), maxlen=WAITING)
             if len(waiting) > WAITING:
                 waiting.popitem(last=False)
         else:
-            same.append(decision)
+            same.append((decision, eligible))
         return growing.labels[decision[0]]
 
     def update(self, arm_id: Any, context: dict[Any, Any], *reward_args: Any, **reward_kwargs: Any) -> None:
@@ -206,8 +206,8 @@ class NoisyBanditPolicy(bandit.base.ContextualPolicy):
         if growing.learner is not None:
             key = _key(label, row)
             kept = self._waiting.get(key)
-            decision = kept[0] if kept else growing.outside(label, context)
-            growing.learn(row, decision, bit)
+            decision, eligible = kept[0] if kept else (growing.outside(label, context), None)
+            growing.learn(row, decision, bit, eligible)
             if kept:
                 kept.popleft()
                 if not kept:

@@ -14,7 +14,7 @@ from fliptron.encoding.curves import bend, draw, room_for
 from fliptron.encoding.records import Table, is_missing, is_no_number, moment, word_of
 from fliptron.encoding.scaling import COUNT, SQUARES, merged, standardise, to_unit, to_unit_sparse
 from fliptron.encoding.schema import SPARE, Column, Schema
-from fliptron.refusals import InputError, whole
+from fliptron.refusals import InputError, shown, whole
 
 _MOST_CURVES = 10_000
 _REMEMBERED = 100_000  # words of a column whose places are not computed again
@@ -291,7 +291,7 @@ def _read(column: Column, value: Any, row: int | None = None) -> float:
         found, expected = _as_float(value), "true or false" if column.kind == "boolean" else "a finite number"
     if found is None or math.isinf(found):
         where = "" if row is None else f" in row {row}"
-        raise InputError(f"column {column.name!r} holds {value!r}{where}; {expected} is expected")
+        raise InputError(f"column {column.name!r} holds {shown(value)}{where}; {expected} is expected")
     return found
 
 

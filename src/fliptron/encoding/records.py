@@ -151,7 +151,12 @@ def word_of(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, list | tuple | dict | set | bytes | bytearray | np.ndarray):
         raise TypeError
-    return str(int(value)) if isinstance(value, float | np.floating) and float(value).is_integer() else str(value)
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return str(int(value))
+    try:
+        return str(value)
+    except ValueError:  # Python writes no whole number of thousands of digits in tens
+        return hex(value)
 
 
 def is_no_number(value: Any) -> bool:
