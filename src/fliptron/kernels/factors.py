@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from fliptron.arrays import Array, Row, is_sparse
 from fliptron.kernels.compiling import PART, VECTOR, compiled, overload
 from fliptron.kernels.rows import index, is_sparse_type, scale, size, stored, value
@@ -143,3 +145,9 @@ def _shift(row: Array, gain: Array, start: int, stop: int, back: float, forth: f
         old = row[i]
         row[i] = old - back * gain[i]
         gain[i] += forth * old
+
+
+def flaw_of_factor(factor: Array) -> str:
+    """What is wrong with factors of an inverse that came from a file."""
+    positive = (np.diagonal(factor, axis1=-2, axis2=-1) > 0.0).all()
+    return "" if positive else "a variance is not positive"

@@ -9,7 +9,6 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
 from inspect import signature
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn, Self, get_type_hints
@@ -35,6 +34,7 @@ from fliptron.exploration import Exploration
 from fliptron.kernels import loop
 from fliptron.kernels.randomness import CHOICES, make_key
 from fliptron.learners import files
+from fliptron.learners.memory import at_most, check_memory
 from fliptron.output import write_whole
 from fliptron.refusals import InputError, whole
 from fliptron.rounds import LEAST_PROBABILITY, Decision, Rounds
@@ -42,7 +42,6 @@ from fliptron.shown import html
 
 Layout = str | None
 """How the K×d arrays of a state lie in memory: "by label", "by feature", or not decided before the first example."""
-_MEMORY: ContextVar[int] = ContextVar("_MEMORY", default=4 * 2**30)  # bytes a learner may take
 _LARGEST = 1e130  # of a number in a file: more than any update makes of what is admitted
 _fill = tuple.__new__  # a named tuple from a tuple, at a third of the cost of its constructor
 
@@ -272,7 +271,7 @@ class Learner(ABC):
         with files.opened(Path(path)) as saved:
             kind = saved.kind(cls)
             learner: Self
-            with _at_most(saved.size):
+            with at_most(saved.size):
                 learner = saved.build(kind)
             learner.turn[loop.DECIDED] = saved.rounds
             learner.arrange(saved.layout)
@@ -463,30 +462,3 @@ class Learner(ABC):
 def layout_for(x: Row | Csr | Any) -> str:
     """How weights should lie for examples like x, a row or a matrix."""
     return "by feature" if is_sparse(x) else "by label"
-
-
-def flaw_of_factor(factor: Array) -> str:
-    """What is wrong with factors of an inverse (see `fliptron.kernels.factors`) that came from a file."""
-    positive = (np.diagonal(factor, axis1=-2, axis2=-1) > 0.0).all()
-    return "" if positive else "a variance is not positive"
-
-
-def check_memory(what: str, numbers: int, instead: str) -> None:
-    """Refuse a state of so many float64 numbers that it would not fit, before it is made."""
-    most = _MEMORY.get()
-    if numbers * 8 > most:
-        raise InputError(f"{what} needs {_size(numbers * 8)}; at most {_size(most)} is allowed: use {instead}")
-
-
-def _size(count: float) -> str:
-    return f"{count / 2**30:.3g} GiB" if count >= 2**29 else f"{count / 2**20:.3g} MiB"
-
-
-@contextmanager
-def _at_most(size: int) -> Iterator[None]:
-    """A learner built from a file takes no more memory than the file's size gives reason for."""
-    token = _MEMORY.set(min(_MEMORY.get(), 4 * size + 2**24))
-    try:
-        yield
-    finally:
-        _MEMORY.reset(token)

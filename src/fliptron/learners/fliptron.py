@@ -11,7 +11,7 @@ from fliptron.arrays import Array
 from fliptron.exploration import Exploration
 from fliptron.kernels.loop import BAD_FEEDBACK
 from fliptron.learners import axes
-from fliptron.learners.base import Layout, Learner, check_memory
+from fliptron.learners.base import Layout, Learner
 from fliptron.learners.belief import PRIOR
 from fliptron.learners.channel import (
     BEFORE,
@@ -42,6 +42,7 @@ from fliptron.learners.channel import (
     start,
 )
 from fliptron.learners.filtering import ALARMS, EPOCHS, WINDOW, FliptronState, filter_truth
+from fliptron.learners.memory import check_memory
 from fliptron.noise.estimate import Estimate
 from fliptron.noise.plateaus import Plateaus, faded
 from fliptron.noise.tallies import AUDITED_RIGHT, AUDITED_WRONG, BANDS, CELLS

@@ -10,12 +10,13 @@ import numpy as np
 from fliptron.arrays import Array, Row
 from fliptron.exploration import Exploration
 from fliptron.kernels.compiling import PART, compiled
-from fliptron.kernels.factors import absorb
+from fliptron.kernels.factors import absorb, flaw_of_factor
 from fliptron.kernels.loop import Choice, Scratch, chooses, learns, score, scores
 from fliptron.kernels.rows import index, size, value
 from fliptron.kernels.vectors import argmax, scores_of
 from fliptron.learners.banditron import unbiased
-from fliptron.learners.base import Learner, check_memory, flaw_of_factor
+from fliptron.learners.base import Learner
+from fliptron.learners.memory import check_memory
 from fliptron.refusals import one_of, real
 from fliptron.rounds import Rates
 

@@ -9,11 +9,12 @@ import numpy as np
 
 from fliptron.arrays import Array, Row
 from fliptron.exploration import Exploration
-from fliptron.kernels.factors import absorb, variance
+from fliptron.kernels.factors import absorb, flaw_of_factor, variance
 from fliptron.kernels.loop import Scratch, learns, score
 from fliptron.kernels.rows import index, size, value
 from fliptron.kernels.vectors import argmax
-from fliptron.learners.base import Learner, check_memory, flaw_of_factor
+from fliptron.learners.base import Learner
+from fliptron.learners.memory import check_memory
 from fliptron.refusals import one_of, real
 
 

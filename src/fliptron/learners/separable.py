@@ -12,7 +12,8 @@ from fliptron.kernels.compiling import PART, compiled
 from fliptron.kernels.loop import Choice, Scratch, chooses, learns, score, scores
 from fliptron.kernels.rows import index, size, value
 from fliptron.kernels.vectors import add, argmax, square
-from fliptron.learners.base import Learner, check_memory
+from fliptron.learners.base import Learner
+from fliptron.learners.memory import check_memory
 from fliptron.refusals import whole
 
 
