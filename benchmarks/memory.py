@@ -1,8 +1,9 @@
-"""Memory and speed of reading logs that do not fit in memory: `estimate` and `learn`, from 10⁶ rows on.
+"""Memory and speed of reading logs that do not fit in memory: benchmarks/results/memory.md.
 
-    python benchmarks/memory.py 1e6 1e7 1e8
+    python benchmarks/memory.py 1e7 1e8
 
-Each is a process of its own, whose peak is what the system says it was. The logs are made in `out/memory`.
+`estimate` and `learn` each run in a process of their own, whose peak is what the system says it was. The logs are made
+in `out/memory`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tabular import save, table
+
 FOLDER = Path("out/memory")
+RESULT = Path(__file__).parent / "results/memory.md"
 _MAKE = """
 SELECT chr(97 + (hash(i) % 6)::INT) AS label, chr(97 + (hash(i + 1) % 6)::INT) AS greedy, 0.2::FLOAT AS probability,
     (hash(i + 2) % 3 = 0)::TINYINT AS bit, ((hash(i + 3) % 1000) / 1000)::FLOAT AS margin,
@@ -40,12 +44,21 @@ def made(rows: int) -> Path:
 
 
 def main() -> None:
-    print(f"{'rows':>12} {'what':>9} {'seconds':>9} {'M rows/s':>9} {'peak MiB':>9}")
-    for rows in [int(float(each)) for each in sys.argv[1:]] or [10**6, 10**7]:
+    sizes = [int(float(each)) for each in sys.argv[1:]] or [10**6, 10**7]
+    rows = []
+    for size in sizes:
         for what in ("estimate", "learn"):
-            command = [sys.executable, "-c", _TRY, str(made(rows)), what]
+            command = [sys.executable, "-c", _TRY, str(made(size)), what]
             seconds, peak = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-            print(f"{rows:>12,} {what:>9} {seconds:>9.1f} {rows / seconds / 1e6:>9.2f} {peak:>9.0f}", flush=True)
+            rows.append([f"{size:,}", what, f"{seconds:.1f}", f"{size / seconds / 1e6:.2f}", f"{peak:.0f}"])
+            print(*rows[-1], flush=True)
+    text = f"""# Logs larger than memory
+
+A log of six labels with margins, a number and a word per row, read from Parquet in batches. `learn` is of
+LeastMeanSquares. Made by `python benchmarks/memory.py {" ".join(f"{size:g}" for size in sizes)}`.
+
+{table(["rows", "what", "seconds", "million rows per second", "peak in MiB"], rows)}"""
+    print(save(RESULT, text))
 
 
 if __name__ == "__main__":
