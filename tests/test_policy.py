@@ -92,6 +92,24 @@ class TestPolicy:
         with pytest.raises(InputError, match="'wigs' is not a label of this policy; 'bags', 'hats', 'shoes' are"):
             made.decide(RECORDS[0], eligible=["wigs"])
 
+    @pytest.mark.parametrize("kind", [Fliptron, RidgeRegression])
+    def test_a_choice_knows_which_labels_were_eligible(self, kind: Any) -> None:
+        made, alone = (policy(learner=kind, seed=1) for _ in range(2))
+        for t in range(60):
+            choice = made.decide(RECORDS[0], eligible=["hats", "shoes"])
+            made.learn(choice, t % 2)
+            x = alone.encoder.encode(RECORDS[0])
+            decision = alone.learner.decide(x, numbers := [alone.number("hats"), alone.number("shoes")])
+            more = {"eligible": numbers} if kind is Fliptron else {}
+            alone.learner.learn(x, decision, t % 2, **more)
+        for name, array in alone.learner._arrays().items():
+            assert np.array_equal(made.learner._arrays()[name], array, equal_nan=True), name
+
+    @pytest.mark.parametrize("odd", [None, 3, ("hats", "hats", 0.5), "abcdefg"])
+    def test_what_is_no_choice_is_refused(self, odd: Any) -> None:
+        with pytest.raises(InputError, match="is no choice; what `decide` returned is expected"):
+            policy(seed=1).learn(odd, 1)
+
     @pytest.mark.parametrize(
         ("labels", "words"),
         [

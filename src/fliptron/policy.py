@@ -18,7 +18,7 @@ from fliptron.learners.base import Learner
 from fliptron.learners.fliptron import Fliptron
 from fliptron.noise.estimate import Estimate
 from fliptron.output import write_whole
-from fliptron.refusals import InputError, whole
+from fliptron.refusals import InputError, shown, whole
 from fliptron.rounds import MOST_CLASSES, Decision, Rounds
 from fliptron.shown import html
 
@@ -36,6 +36,8 @@ class Choice(NamedTuple):
     """The probability with which the played label was drawn."""
     x: Any
     """The record as it was encoded then."""
+    eligible: tuple[Any, ...] | None = None
+    """The labels that could be played, if not all."""
 
 
 class Policy:
@@ -111,7 +113,8 @@ class Policy:
         among = None if eligible is None else self._numbered(eligible)
         x = self.encoder.encode(record)
         label, greedy, probability = self.learner.decide(x, among)
-        return Choice(self.labels[label], self.labels[greedy], probability, x)
+        some = None if among is None else tuple(self.labels[r] for r in among)
+        return Choice(self.labels[label], self.labels[greedy], probability, x, some)
 
     def learn(self, choice: Choice, feedback: int | None = None, **more: Any) -> None:
         """Learn from the bit that came back for a choice, at once or much later, in any order.
@@ -123,15 +126,18 @@ class Policy:
         feedback
             The bit, 0 or 1.
         more
-            What else the learner's own `learn` takes: of `Fliptron`, `truth` and `eligible`, by their names.
+            What else the learner's own `learn` takes: of `Fliptron`, `truth` and `eligible`, by their names. A
+            choice knows itself which labels were eligible.
         """
-        if not (isinstance(choice, tuple) and len(choice) == len(Choice._fields)):
-            raise InputError(f"{choice!r} is no choice; what `decide` returned is expected")
-        label, greedy, probability, x = choice
+        try:
+            label, greedy, probability, x, eligible = Choice(*choice)
+        except TypeError:
+            raise InputError(f"{shown(choice)} is no choice; what `decide` returned is expected") from None
         if more.get("truth") is not None:
             more["truth"] = self.number(more["truth"])
-        if more.get("eligible") is not None:
-            more["eligible"] = self._numbered(more["eligible"])
+        eligible = more.pop("eligible", eligible)
+        if eligible is not None and isinstance(self.learner, Fliptron):  # others keep no account of the noise
+            more["eligible"] = self._numbered(eligible)
         decision = Decision(self.number(label), self.number(greedy), probability)
         try:
             self.learner.learn(x, decision, feedback, **more)  # type: ignore[arg-type]  # None is refused there
