@@ -101,6 +101,19 @@ def test_bytes_and_short_floats_make_the_same_decisions(kind: Any, forms: Any, d
         assert (run.log.label == runs[0].log.label).mean() > 0.999
 
 
+def test_rows_without_zeros_are_the_same_rows(digits: Any) -> None:
+    dense = np.asarray(digits.X)
+    kept, given = (Dataset.of(X, digits.y, dtype="sparse") for X in (dense, sp.csr_array(dense)))
+    for data in (kept, given):
+        again = sp.csr_array((data.X.data, data.X.indices, data.X.indptr), shape=dense.shape).toarray()
+        np.testing.assert_allclose(again, dense, rtol=1e-12)
+        assert (data.X.data != 0).all()
+    runs = [simulate(learner(RCNBF), data, rates=(0.2, 0.4), rounds=2000, seed=3, log=True) for data in (digits, kept)]
+    assert (runs[0].log.label == runs[1].log.label).mean() > 0.999
+    with pytest.raises(InputError, match="dtype is 'thin'; 'float64', 'float32', 'uint8' or 'sparse' is expected"):
+        Dataset.of(dense, digits.y, dtype="thin")
+
+
 def test_short_weights_decide_as_long_ones(digits: Any) -> None:
     long, short = (
         simulate(learner(RCNBF, dtype=dtype), digits, rates=(0.2, 0.4), rounds=5000, seed=3, log=True)

@@ -51,6 +51,9 @@ Row = Array | SparseRow
 Matrix = Array | Csr | Scaled
 
 FLOATS = {name: np.dtype(name) for name in ("float64", "float32")}
+KEPT = (*FLOATS, "uint8", "sparse")
+"""How the examples of a data set may be kept: as float64, float32, bytes with one scale per row, or float64 without
+zeros."""
 LONGEST = {8: 1e30, 4: 1e9}
 """The longest example, ‖x‖, by the bytes of a weight. All that a learner keeps then stays a number: its largest terms
 are fourth powers of x times a count of rounds (`LeastMeanSquares`), or x over a least probability times that count."""
@@ -139,11 +142,11 @@ def as_csr(X: Any, dtype: Any = np.float64) -> Csr:
 
 
 def gate(X: Any, dtype: str, *, unit_norm: bool) -> tuple[Matrix, float]:
-    """Examples in the form asked for (float64, float32, or uint8 with one scale per row), and the longest one's length.
+    """Examples in one of the forms `KEPT`, and the longest one's length.
 
     The result is a copy of its own, aligned and closed to writing.
     """
-    one_of("dtype", dtype, (*FLOATS, "uint8"))
+    one_of("dtype", dtype, KEPT)
     if dtype == "uint8":
         return _gate_bytes(X, unit_norm=unit_norm)
     matrix = as_matrix(X, bounded=not unit_norm)  # what will be scaled may be of any size
@@ -152,8 +155,16 @@ def gate(X: Any, dtype: str, *, unit_norm: bool) -> tuple[Matrix, float]:
     elif dtype == "float32":
         _check_lengths(lengths(matrix), np.float32, "X", matrix)
     longest = float(lengths(matrix).max(initial=0.0))
+    if dtype == "sparse":
+        return _closed(matrix if isinstance(matrix, Csr) else _without_zeros(matrix)), longest
     values = (matrix.data if isinstance(matrix, Csr) else matrix).astype(FLOATS[dtype], copy=False)
     return _closed(matrix._replace(data=values) if isinstance(matrix, Csr) else values), longest
+
+
+def _without_zeros(matrix: Array) -> Csr:
+    rows, places = np.nonzero(matrix)
+    ends = np.cumsum(np.bincount(rows, minlength=len(matrix)))
+    return Csr(np.append(0, ends).astype(np.int64), places.astype(np.int32), matrix[rows, places], matrix.shape[1])
 
 
 def _gate_bytes(X: Any, *, unit_norm: bool) -> tuple[Scaled, float]:

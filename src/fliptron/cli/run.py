@@ -12,6 +12,7 @@ from typing import Any, get_args
 import click
 from rich.console import Console
 
+from fliptron.arrays import KEPT
 from fliptron.cli.group import CLUSTER, INTERRUPTED, JOBS, RATES, Whole, command, writable
 from fliptron.cli.playing import play_with_progress
 from fliptron.cli.show import show
@@ -75,10 +76,11 @@ from fliptron.stream import Order
 @click.option("--raw", is_flag=True, help="Keep rows as they are instead of scaling them to length 1.")
 @click.option(
     "--dtype",
-    type=click.Choice(["float64", "float32", "uint8"]),
+    type=click.Choice(KEPT),
     default="float64",
     show_default=True,
-    help="How examples are kept: uint8 is for images and counts. Weights are float32 too, of learners that can.",
+    help="How examples are kept: uint8 is for images and counts, sparse leaves out zeros. "
+    "With float32 and uint8 weights are float32 too, of learners that can.",
 )
 @click.option("--rows", type=Whole(), help="Size of a synthetic data set (default 100,000).")
 @JOBS

@@ -77,8 +77,8 @@ class Dataset:
         unit_norm
             Scale every row to ‖x‖ = 1 (Theorem 1 asks for ‖x‖ ≤ 1). A row of zeros stays as it is.
         dtype
-            "float64"; "float32", which halves the memory; or "uint8" for images and counts, which keeps whole values
-            from 0 to 255 as they are, with one scale per row.
+            "float64"; "float32", which halves the memory; "uint8" for images and counts, which keeps whole values
+            from 0 to 255 as they are, with one scale per row; or "sparse": float64, and only what is not zero.
         source
             Where the data comes from.
         """

@@ -63,7 +63,8 @@ def load(
     rows
         How many rows to make of a synthetic data set, 100,000 by default.
     dtype
-        How examples are kept: "float64", "float32", or "uint8" for images and counts (whole values from 0 to 255).
+        How examples are kept: "float64", "float32", "uint8" for images and counts (whole values from 0 to 255), or
+        "sparse": float64, and only what is not zero.
     encode
         Whether rows are encoded as they are played: words, gaps and raw scales are then no harm; see `Encoder`. By
         default your own dense tables are, unless `unit_norm` or `dtype` say how rows should be kept.

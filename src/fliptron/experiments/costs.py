@@ -28,6 +28,7 @@ from fliptron.simulation import simulate
 _ROWS = 20_000  # more than caches hold of wide rows
 _SECONDS = 0.15
 _WINDOW = 4096
+_FILLED = 0.2  # of a sparse image
 _LONGEST = 40_000  # rounds that are timed, fewer than NREst's window
 
 
@@ -66,7 +67,7 @@ def seconds_per_round(spec: Spec) -> float:
 
 
 def _play(spec: Spec, rounds: int) -> float:
-    dataset = stand_in(spec.dataset)
+    dataset = stand_in(spec.dataset, spec.dtype)
     learner = build(spec.learner, dataset, seed=0, **spec.effective)
     return simulate(learner, dataset, rates=spec.rates, rounds=rounds).seconds
 
@@ -91,12 +92,14 @@ def _training(spec: Spec) -> float:
 
 
 @lru_cache(maxsize=16)
-def stand_in(name: str) -> Dataset:
-    """Random rows in the shape of a data set, with the labels of a random linear teacher."""
+def stand_in(name: str, dtype: str = "float64") -> Dataset:
+    """Random rows in the shape of a data set, with the labels of a random linear teacher; sparse ones as images are."""
     entry = REGISTRY[name]
     if "synthetic" in entry.source:
         return load(name, rows=2000)
     random = np.random.default_rng(0)
     X = random.standard_normal((min(entry.rows, _ROWS), entry.features))
+    if dtype == "sparse":
+        X[random.random(X.shape) > _FILLED] = 0.0
     y = (X @ random.standard_normal((entry.features, entry.classes))).argmax(axis=1)
-    return Dataset.of(X, y, name=name, classes=tuple(range(entry.classes)))
+    return Dataset.of(X, y, name=name, classes=tuple(range(entry.classes)), dtype=dtype)

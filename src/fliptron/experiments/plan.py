@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from fliptron import source
+from fliptron.arrays import KEPT
 from fliptron.datasets.registry import REGISTRY
 from fliptron.experiments.roster import PEERS, ROSTER, TOLD, effective, maker, module, settings
 from fliptron.refusals import InputError, whole
@@ -48,7 +49,7 @@ class Spec:
     raw: bool = False
     """Whether rows stay as they are instead of being scaled to length 1."""
     dtype: str = "float64"
-    """How examples are kept: "float64", "float32" or "uint8"."""
+    """How examples are kept: "float64", "float32", "uint8" or "sparse"; see `Dataset.of`."""
     rows: int | None = None
     """The size of a synthetic data set."""
     encode: bool | None = None
@@ -255,7 +256,7 @@ class _Reader:
         check("rows", rows is None or not fixed, f"none for {', '.join(fixed)}, which has the rows it has,")
         check("order", options["order"] in get_args(Order), "'resample', 'shuffle' or 'file'")
         check("raw", isinstance(options["raw"], bool), "true or false")
-        check("dtype", options["dtype"] in ("float64", "float32", "uint8"), "'float64', 'float32' or 'uint8'")
+        check("dtype", options["dtype"] in KEPT, "'float64', 'float32', 'uint8' or 'sparse'")
         check("learners", isinstance(table["learners"], dict) and bool(table["learners"]), "a table of learners")
         return grid(
             datasets=datasets,

@@ -15,7 +15,7 @@ from fliptron.datasets.registry import REGISTRY, load
 from fliptron.experiments import costs
 from fliptron.experiments.paper import ENTRANTS, NAMES, Scale, Stage, cells
 from fliptron.experiments.plan import Spec
-from fliptron.experiments.tuning import Task, choose, climb, guess, neighbours, pilots
+from fliptron.experiments.tuning import Task, choose, climb, guess, neighbours, pilots, task_of
 from fliptron.refusals import InputError, one_of
 from fliptron.results import Results
 
@@ -222,7 +222,7 @@ def _runs(stage: Stage, wanted: Mapping[str, Sequence[str]], chosen: pd.DataFram
             else:
                 tries = [{}]
             tasks += [
-                Task(name, Spec(dataset, rates, entrant.learner, stage.rounds, seed, {**entrant.fixed, **setting}))
+                task_of(name, dataset, rates, stage.rounds, seed, setting)
                 for setting in tries
                 for seed in range(stage.seeds)
             ]

@@ -120,7 +120,7 @@ def effective(name: str, dataset: str, *, rates: tuple[float, float], dtype: str
     Those of `TOLD` are told the true rates, and those that can keep float32 weights do so unless the data is float64,
     where `params` do not say otherwise.
     """
-    offered: dict[str, Any] = {"dtype": "float64" if dtype == "float64" else "float32"}
+    offered: dict[str, Any] = {"dtype": "float64" if dtype in ("float64", "sparse") else "float32"}
     offered |= {"rates": list(rates)} if name in TOLD else {}
     known = settings(name)
     if str(known.get("estimator")).startswith("nrest") and dataset in NETWORKS:

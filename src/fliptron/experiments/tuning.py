@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from fliptron.experiments.paper import ENTRANTS, Stage
+from fliptron.experiments.paper import ENTRANTS, SPARSE, Stage
 from fliptron.experiments.plan import Spec
 
 LADDERS: dict[str, tuple[float, ...]] = {
@@ -118,10 +118,18 @@ def _start(name: str, before: str | None) -> list[dict[str, Any]]:
     return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())] if grid else []
 
 
+def task_of(
+    name: str, dataset: str, rates: tuple[float, float], rounds: int, seed: int, setting: Mapping[str, Any]
+) -> Task:
+    """A run of an entrant, on rows without zeros where that is quicker."""
+    entrant, dtype = ENTRANTS[name], "sparse" if name in SPARSE.get(dataset, ()) else "float64"
+    params = {**entrant.fixed, **setting}
+    return Task(name, Spec(dataset, rates, entrant.learner, rounds, seed, params, dtype=dtype))
+
+
 def _try(stage: Stage, name: str, dataset: str, rates: tuple[float, float], setting: Mapping[str, Any]) -> list[Task]:
-    entrant = ENTRANTS[name]
     return [
-        Task(name, Spec(dataset, rates, entrant.learner, stage.pilot_rounds, seed, {**entrant.fixed, **setting}))
+        task_of(name, dataset, rates, stage.pilot_rounds, seed, setting)
         for seed in range(_FIRST_SEED, _FIRST_SEED + stage.pilots)
     ]
 
