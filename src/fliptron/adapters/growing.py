@@ -15,7 +15,7 @@ from fliptron.arrays import FLOATS, LONGEST, Array
 from fliptron.kernels import loop
 from fliptron.kernels.compiling import entry
 from fliptron.learners.base import Learner
-from fliptron.learners.fliptron import Fliptron
+from fliptron.learners.fliptron import Fliptron, learn_among
 from fliptron.noise.estimate import Estimate
 from fliptron.refusals import InputError
 from fliptron.rounds import Decision
@@ -164,8 +164,8 @@ class Growing:
         """
         learner = self.learner
         assert learner is not None
-        if eligible is not None and isinstance(learner, Fliptron):  # others keep no account of the noise
-            learner.learn(row, decision, feedback, eligible=eligible)
+        if eligible is not None:
+            learn_among(learner, row, decision, feedback, eligible)
             return
         steps = learner._dense
         if self._only_learns and steps is not None:

@@ -405,3 +405,11 @@ class Fliptron(Learner):
         for speed, part in enumerate((keep, keep**4)):
             self.state.memory[speed] = faded(self.state.memory[speed], part)
         self.state.fresh[0] = -1
+
+
+def learn_among(learner: Learner, x: Any, decision: Decision, feedback: int, eligible: list[int] | None) -> None:
+    """Learn from a bit, whichever learner it is: only a `Fliptron` has to know which labels could be played."""
+    if eligible is not None and isinstance(learner, Fliptron):
+        learner.learn(x, decision, feedback, eligible=eligible)
+    else:
+        learner.learn(x, decision, feedback)

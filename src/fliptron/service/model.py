@@ -10,7 +10,7 @@ import numpy as np
 
 from fliptron.kernels import loop
 from fliptron.learners.base import Learner
-from fliptron.learners.fliptron import Fliptron
+from fliptron.learners.fliptron import Fliptron, learn_among
 from fliptron.noise.estimate import Estimate
 from fliptron.noise.tallies import AUDITED_RIGHT, AUDITED_WRONG
 from fliptron.policy import Policy
@@ -83,15 +83,9 @@ class ServedModel:
             source = row.source if self.silence == "negative" else lesson.source
             if source is not None:
                 self.sources.observe(source, self.learner, x, row.label, applied.bit)
-            self._learn_bit(x, decision, applied.bit, eligible_of(row.eligible))
+            learn_among(self.learner, x, decision, applied.bit, eligible_of(row.eligible))
             self.ledger.learnt(row, applied.bit)
         self.version += 1
-
-    def _learn_bit(self, x: Any, decision: Decision, bit: int, eligible: list[int] | None) -> None:
-        if eligible is not None and isinstance(self.learner, Fliptron):
-            self.learner.learn(x, decision, bit, eligible=eligible)
-        else:
-            self.learner.learn(x, decision, bit)
 
     def _audit(self, x: Any, decision: Decision, right: int, heard: int | None) -> None:
         """What is certain: how the bit was made, and, where it follows, which label was right."""
