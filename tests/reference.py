@@ -299,7 +299,8 @@ class FliptronTwin(Twin):
         return P
 
     def learn(self, x: Any, label: Any, greedy: Any, p: Any, bit: Any) -> None:
-        if not x.any():
+        if not x.any():  # which says nothing of any label
+            self.channel.count(np.full(self.K, 1 / self.K), label, p, bit)
             return
         x = x / np.linalg.norm(x)
         s, v = self.W @ x, np.array([x @ C @ x for C in self.cov])
@@ -427,8 +428,7 @@ class ChannelTwin:
             if q[label] >= self.level[label]:
                 for row, recent in ((label, max(self.since / 4 / K, 50)), (K, max(self.since / 4, 200))):
                     self.sure[row] = self.sure[row] * (1 - 1 / recent) + (1, bit)
-            if self.told is None:
-                alarm = self.suspect(label, q[label], bit)
+            alarm = self.suspect(label, q[label], bit)
         if self.told is None and self.settle():
             alarm = "data"
         if alarm == "data":

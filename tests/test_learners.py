@@ -33,7 +33,6 @@ from fliptron import (
     simulate,
 )
 from fliptron.checks import check_learner
-from fliptron.kernels.loop import can_choose_among
 
 TWINS: dict[str, Any] = {
     "Perceptron": ref.PerceptronTwin,
@@ -357,10 +356,6 @@ class TestEligibleLabels:
 
     def test_they_alone_are_played_with_the_probability_stated(self, make: Any) -> None:
         learner, x = make(n_classes=6, n_features=4, seed=1), np.array([1.0, -1.0, 0.5, 0.0])
-        if not can_choose_among(type(learner.state)):
-            with pytest.raises(InputError, match="cannot choose among eligible labels: its choice needs the scores"):
-                learner.decide(x, eligible=[1, 3, 4])
-            return
         for i in range(40):
             learner.learn(x, Decision(i % 6, i % 6, 0.5), i % 6 == 3 if not learner.full_information else 3)
         decisions = [learner.decide(x, eligible=[1, 3, 4]) for _ in range(3000)]
@@ -380,6 +375,5 @@ class TestEligibleLabels:
     def test_all_labels_are_drawn_like_none_said(self, make: Any) -> None:
         x = np.array([1.0, -1.0, 0.5, 0.0])
         some, every = (make(n_classes=6, n_features=4, seed=1) for _ in range(2))
-        if can_choose_among(type(some.state)):
-            drawn = [some.decide(x, eligible=range(6)) for _ in range(50)]
-            assert drawn == [every.decide(x) for _ in range(50)]
+        drawn = [some.decide(x, eligible=range(6)) for _ in range(50)]
+        assert drawn == [every.decide(x) for _ in range(50)]

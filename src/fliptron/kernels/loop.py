@@ -28,7 +28,6 @@ Step = Callable[..., Any]
 
 _SCORE: dict[type, Step] = {}
 _CHOOSE: dict[type, Step] = {}
-_AMONG: dict[type, Step] = {}
 _LEARN: dict[type, Step] = {}
 _MOST64, _MOST32 = (most**2 * (1 + 1e-9) for most in (LONGEST[8], LONGEST[4]))  # the gate sums in another order
 
@@ -39,13 +38,11 @@ def scores(state: type) -> Callable[[Step], Step]:
 
 
 def chooses(state: type) -> Callable[[Step], Step]:
-    """Declare f(state, x, gamma, u) → (label, greedy, probability) as their choice."""
+    """Declare f(state, x, gamma, u, eligible) → (label, greedy, probability) as their choice.
+
+    `eligible` says of each label whether it may be played; `ALL_ELIGIBLE` stands for all.
+    """
     return lambda function: _CHOOSE.setdefault(state, function)
-
-
-def chooses_among(state: type) -> Callable[[Step], Step]:
-    """Declare f(state, x, gamma, u, eligible) as their choice among some labels."""
-    return lambda function: _AMONG.setdefault(state, function)
 
 
 def learns(state: type) -> Callable[[Step], Step]:
@@ -73,6 +70,12 @@ def epsilon_greedy(state: Any, x: Row, gamma: float, u: float) -> Choice:
 
 ALL_ELIGIBLE = np.empty(0, np.bool_)
 """Stands for every label where a mask of K labels says which may be played."""
+
+
+@compiled(**PART)
+def may_play(eligible: Array, r: int) -> bool:
+    """Whether label r may be played."""
+    return eligible.shape[0] == 0 or eligible[r]
 
 
 @compiled(**PART)
@@ -113,9 +116,9 @@ def epsilon_greedy_among(state: Any, x: Row, gamma: float, u: float, eligible: A
     return label, greedy, gamma / K + (1.0 - gamma if label == greedy else 0.0)
 
 
-def can_choose_among(state: type) -> bool:
-    """Whether learners with this state can choose among some labels: where their choice is ε-greedy, or declared."""
-    return state in _AMONG or state not in _CHOOSE
+def among_all(state: Any, x: Row, gamma: float, u: float) -> Choice:
+    """The choice that a learner has declared, among all labels."""
+    return choose_among(state, x, gamma, u, ALL_ELIGIBLE)
 
 
 def score(state: Any, x: Row, out: Array) -> None:
@@ -126,13 +129,13 @@ def score(state: Any, x: Row, out: Array) -> None:
 
 def choose(state: Any, x: Row, gamma: float, u: float) -> Choice:
     """The label to play, the greedy label, and the probability of the first."""
-    step: Step = _CHOOSE.get(type(state), epsilon_greedy)
+    step: Step = among_all if type(state) in _CHOOSE else epsilon_greedy
     return step(state, x, gamma, u)
 
 
 def choose_among(state: Any, x: Row, gamma: float, u: float, eligible: Array) -> Choice:
     """The same among some labels: `eligible` says of each whether it may be played."""
-    step: Step = _AMONG.get(type(state), epsilon_greedy_among)
+    step: Step = _CHOOSE.get(type(state), epsilon_greedy_among)
     return step(state, x, gamma, u, eligible)
 
 
@@ -148,12 +151,12 @@ def _(state: Any, x: Any, out: Any) -> Step:
 
 @overload(choose)
 def _(state: Any, x: Any, gamma: Any, u: Any) -> Step:
-    return _CHOOSE.get(state.instance_class, epsilon_greedy)
+    return among_all if state.instance_class in _CHOOSE else epsilon_greedy
 
 
 @overload(choose_among)
 def _(state: Any, x: Any, gamma: Any, u: Any, eligible: Any) -> Step:
-    return _AMONG.get(state.instance_class, epsilon_greedy_among)
+    return _CHOOSE.get(state.instance_class, epsilon_greedy_among)
 
 
 @overload(learn)

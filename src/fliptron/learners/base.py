@@ -169,9 +169,6 @@ class Learner(ABC):
 
     def _mask(self, eligible: Any) -> Array:
         """Which labels may be played, as a truth value for each."""
-        name = type(self).__name__
-        if not loop.can_choose_among(type(self.state)):
-            raise InputError(f"{name} cannot choose among eligible labels: its choice needs the scores of all")
         try:
             labels = np.asarray(list(eligible))
         except TypeError:

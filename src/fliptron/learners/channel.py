@@ -45,6 +45,8 @@ SCALARS, COLUMNS = 20, 10
 
 NO_ALARM, DATA, NOISE = 0.0, 1.0, 2.0
 """What an alarm says has changed."""
+UNKNOWN, WRONG, RIGHT = -1, 0, 1
+"""Whether somebody verified that the played label was right."""
 FOR_EVER = 1e18
 """The memory of a learner that forgets nothing."""
 
@@ -77,35 +79,52 @@ def start(counts: Array) -> None:
 
 @compiled(**STEP)
 def count(
-    counts: Array, labels: Array, uniform: bool, label: int, best: int, q: float, surest: float, feedback: int
+    counts: Array,
+    labels: Array,
+    uniform: bool,
+    label: int,
+    best: int,
+    q: float,
+    surest: float,
+    known: int,
+    feedback: int,
 ) -> float:
-    """Count a bit of a label held right with probability q, the best one with `surest`. Whether it raises an alarm."""
+    """Count a bit of a label held right with probability q, the best one with `surest`. Whether it raises an alarm.
+
+    A label that was verified is sure, or doubtful and not right.
+    """
     K = labels.shape[0]
-    counts[LEARNT] += 1.0
+    hear(counts, feedback)
     counts[SINCE] += 1.0
-    counts[HEARD] += 1.0
-    counts[ONES] += feedback
     odds = q * (K - 1) / max(1.0 - q, 1e-9)
     level = labels[best, LEVEL]
     level += 0.02 * (1.0 - _TOP - (1.0 if surest < level else 0.0)) * max(1.0 - level, 0.01)
     labels[best, LEVEL] = min(max(level, 0.0), 0.99)
     mine = labels[label]
     alarm = NO_ALARM
-    if uniform or odds < _LOW:
+    if known == WRONG or (known == UNKNOWN and (uniform or odds < _LOW)):
         for each in (counts, mine):
             each[DOUBTFUL] += 1.0
             each[DOUBTFUL_ONES] += feedback
-            each[DOUBTFUL_RIGHT] += 1.0 / K if uniform else q
-    elif odds > _HIGH:
-        if q >= mine[LEVEL]:
+            each[DOUBTFUL_RIGHT] += 0.0 if known == WRONG else (1.0 / K if uniform else q)
+    elif known == RIGHT or odds > _HIGH:
+        if known == RIGHT or q >= mine[LEVEL]:
             rounds = min(counts[SINCE], counts[MEMORY]) / _RECENT[0]
             _count_sure(counts, max(rounds, _RECENT[1]), feedback)
             _count_sure(mine, max(rounds / K, _RECENT[2]), feedback)
-        if counts[TOLD] == 0.0:
+        if known == UNKNOWN:
             alarm = _suspect(counts, labels, label, q, feedback)
     if counts[TOLD] == 0.0 and not _settle_rates(counts, K):
         alarm = DATA
     return alarm
+
+
+@compiled(**PART)
+def hear(counts: Array, bit: int) -> None:
+    """Count a bit, or that a label was verified to be right or wrong, as something learnt from."""
+    counts[LEARNT] += 1.0
+    counts[HEARD] += 1.0
+    counts[ONES] += bit
 
 
 @compiled(**PART)
@@ -190,7 +209,9 @@ def _suspect(counts: Array, labels: Array, label: int, q: float, feedback: int) 
     for r in range(labels.shape[0]):
         bits += labels[r, SUSPECT]
         ones += labels[r, SUSPECT_ONES]
-    return NOISE if others > 0.0 and ones > (rho0 + _ABOVE * beta) * bits else DATA
+    if others > 0.0 and ones > (rho0 + _ABOVE * beta) * bits:
+        return NOISE if counts[TOLD] == 0.0 else NO_ALARM  # rates that were told stay
+    return DATA
 
 
 @compiled(**PART)

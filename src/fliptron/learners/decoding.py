@@ -8,8 +8,17 @@ import numpy as np
 
 from fliptron.arrays import Array, Row
 from fliptron.exploration import Exploration
-from fliptron.kernels.loop import Choice, Scratch, chooses, learns, score
-from fliptron.kernels.vectors import argmax
+from fliptron.kernels.loop import (
+    ALL_ELIGIBLE,
+    Choice,
+    Scratch,
+    best_eligible,
+    chooses,
+    count_eligible,
+    learns,
+    may_play,
+    score,
+)
 from fliptron.learners.banditron import unbiased
 from fliptron.learners.gappletron import Gappletron, descend, softmax
 from fliptron.refusals import one_of
@@ -28,18 +37,20 @@ class DecodingState(NamedTuple):
 
 
 @chooses(DecodingState)
-def decode(state: DecodingState, x: Row, gamma: float, u: float) -> Choice:
+def decode(state: DecodingState, x: Row, gamma: float, u: float, eligible: Array) -> Choice:
     """P = (1 − q)·[(1 − m)·e_ŷ + m·p] + q/K, with q the exploration and m twice the doubt of the softmax."""
-    K = state.scores.shape[0]
     score(state, x, state.scores)
-    greedy, best = argmax(state.scores, -1), softmax(state.scores, state.slopes)
-    m, below = min(1.0, 2.0 * (1.0 - best)), 0.0
-    for r in range(K):
-        p = (1.0 - gamma) * (m * state.slopes[r] + (1.0 - m if r == greedy else 0.0)) + gamma / K
-        below += p
-        if u < below:
-            break
-    return r, greedy, min(p, 1.0)  # rounding may leave the last label to the last of u
+    K, greedy = count_eligible(state.scores, eligible), best_eligible(state.scores, eligible)
+    best = softmax(state.scores, state.slopes, eligible)
+    m, below, label, chance = min(1.0, 2.0 * (1.0 - best)), 0.0, greedy, 1.0
+    for r in range(state.scores.shape[0]):
+        if may_play(eligible, r):
+            label = r
+            chance = (1.0 - gamma) * (m * state.slopes[r] + (1.0 - m if r == greedy else 0.0)) + gamma / K
+            below += chance
+            if u < below:
+                break
+    return label, greedy, min(chance, 1.0)  # rounding may leave the last label to the last of u
 
 
 @learns(DecodingState)
@@ -47,7 +58,7 @@ def decoding(state: DecodingState, x: Row, label: int, greedy: int, probability:
     """G = (p − ê_y)⊗x from rounds that were wrong, or h/P(ỹ)·(p − e_ỹ)⊗x from those that were right."""
     K, h = state.scores.shape[0], unbiased(feedback, state.rates)
     score(state, x, state.scores)
-    softmax(state.scores, state.slopes)
+    softmax(state.scores, state.slopes, ALL_ELIGIBLE)
     if state.from_wrong:
         weight = (1.0 - h) / probability
         for r in range(K):

@@ -10,15 +10,13 @@ import numpy as np
 from fliptron.arrays import SHORTEST, Array, Row
 from fliptron.kernels.compiling import PART, STEP, compiled
 from fliptron.kernels.loop import (
-    ALL_ELIGIBLE,
     Choice,
     Scratch,
     best_eligible,
-    choose_among,
     chooses,
-    chooses_among,
     count_eligible,
     learns,
+    may_play,
     nth_eligible,
     scores,
 )
@@ -34,15 +32,19 @@ from fliptron.learners.channel import (
     MEMORY,
     NO_ALARM,
     RESTARTS,
+    RIGHT,
     SINCE,
+    UNKNOWN,
+    WRONG,
     count,
+    hear,
     is_uniform,
     rates_to_learn_by,
     start_anew,
     strength_of,
     warming_up,
 )
-from fliptron.noise.tallies import band_of, count_one
+from fliptron.noise.tallies import AUDITED_RIGHT, AUDITED_WRONG, band_of, count_one
 
 REACH = 2.0
 """How many standard deviations above its mean a score may be imagined."""
@@ -56,6 +58,11 @@ _NEGLIGIBLE = 1e-3  # a step of fewer standard deviations is not taken
 _LEAST_ODDS = 1e-150  # of all other labels together: their square is still a number
 _LEAST_SHARE = 2.0**-53
 _CERTAIN = 0.001, 0.998  # ρ0 and β of a label that was verified
+STORED, SOME, TRUTH, SILENT = range(4)
+"""What `fresh` says: how many values the x last looked at stores (−1: the belief has changed since). Of the round to
+be learnt from: whether only some labels were eligible, which label was verified (−1: none), and that no bit came."""
+ORDINARY = (0, -1, 0)
+"""The last three of a round of which all labels were eligible, none was verified, and a bit came."""
 
 
 class FliptronState(NamedTuple):
@@ -82,16 +89,14 @@ class FliptronState(NamedTuple):
     left: Scratch
     seen: Scratch  # that x
     places: Scratch
-    fresh: (
-        Scratch  # how many values it stores (−1: the belief has changed since); whether only some labels were eligible
-    )
+    fresh: Scratch  # what is known of that x and of the round; see STORED
 
 
 @compiled(**PART)
 def look(state: FliptronState, x: Row) -> None:
     """Mean and standard deviation of every score, unless x is the one last looked at and nothing has changed."""
     n = size(x)
-    if state.fresh[0] == n:
+    if state.fresh[STORED] == n:
         same = True
         for j in range(n):
             same &= state.seen[j] == value(x, j) and state.places[j] == index(x, j)
@@ -100,7 +105,7 @@ def look(state: FliptronState, x: Row) -> None:
     measure(state, x)
     for j in range(n):
         state.seen[j], state.places[j] = value(x, j), index(x, j)
-    state.fresh[0] = n
+    state.fresh[STORED] = n
 
 
 @compiled(**STEP)
@@ -108,7 +113,7 @@ def share(scores: Array, spreads: Array, label: int, eligible: Array) -> float:
     """The share of z in [0, REACH] for which the label's s_r + z·σ_r is highest: an interval, as these are lines."""
     low, high = 0.0, REACH
     for r in range(scores.shape[0]):
-        if eligible.shape[0] and not eligible[r]:
+        if not may_play(eligible, r):
             continue
         above, steeper = scores[r] - scores[label], spreads[label] - spreads[r]
         if steeper > 0.0:
@@ -126,8 +131,8 @@ def mean_scores(state: FliptronState, x: Row, out: Array) -> None:
     average(state, x, out)
 
 
-@chooses_among(FliptronState)
-def optimist_among(state: FliptronState, x: Row, gamma: float, u: float, eligible: Array) -> Choice:
+@chooses(FliptronState)
+def optimist(state: FliptronState, x: Row, gamma: float, u: float, eligible: Array) -> Choice:
     """argmax_r s_r + z·σ_r with one z for all labels, uniform on [0, REACH]; with probability γ any label at all."""
     look(state, x)
     K = count_eligible(state.scores, eligible)
@@ -139,16 +144,10 @@ def optimist_among(state: FliptronState, x: Row, gamma: float, u: float, eligibl
         z, top = REACH * (u - gamma) / (1.0 - gamma), -np.inf
         for r in range(state.scores.shape[0]):
             imagined = state.scores[r] + z * state.spreads[r]
-            if imagined > top and not (eligible.shape[0] and not eligible[r]):
+            if imagined > top and may_play(eligible, r):
                 label, top = r, imagined
     chance = max(share(state.scores, state.spreads, label, eligible), _LEAST_SHARE)  # lines may cross within rounding
     return label, greedy, gamma / K + (1.0 - gamma) * chance
-
-
-@chooses(FliptronState)
-def optimist(state: FliptronState, x: Row, gamma: float, u: float) -> Choice:
-    """The same from all labels."""
-    return choose_among(state, x, gamma, u, ALL_ELIGIBLE)
 
 
 @compiled(**PART)
@@ -215,44 +214,62 @@ def assimilate(
         h = min(max(h, -1.0 / v, (v - PRIOR) / (v * v)), 0.9 / v)  # v may grow on surprise, not above the prior
         g = g if r == label else -g
         move(state, r, x, g / length, h / (length * length))
-    state.fresh[0] = -1
+    state.fresh[STORED] = -1
+
+
+@compiled(**STEP)
+def teach(state: FliptronState, x: Row, truth: int) -> None:
+    """Learn a label that was verified; no bit is counted."""
+    length = sqrt(square(x))
+    if length >= SHORTEST:
+        look(state, x)
+        assimilate(state, x, length, weigh(state, length), truth, _CERTAIN[0], _CERTAIN[1], 1)
+
+
+@compiled(**STEP)
+def count_audit(state: FliptronState, right: bool, feedback: int) -> None:
+    """Count the bit of a label that was verified to be right, or wrong."""
+    epoch = int(np.log2(state.counts[SINCE] / WINDOW + 1.0)) if state.counts[MEMORY] == FOR_EVER else 0
+    cell = state.memory[epoch, AUDITED_RIGHT if right else AUDITED_WRONG]
+    cell[0] += 1.0
+    cell[1] += feedback
+    cell[2] += 1.0
 
 
 @learns(FliptronState)
 def filter_bit(state: FliptronState, x: Row, label: int, greedy: int, probability: float, feedback: int) -> None:
-    """Learn from a bit, and count it."""
-    length, K = sqrt(square(x)), state.scores.shape[0]
-    if length < SHORTEST:
+    """Learn from a bit, or from the label that was verified, and count the bit."""
+    length, K, truth = sqrt(square(x)), state.scores.shape[0], state.fresh[TRUTH]
+    best, mine, mass = 0, 1.0 / K, K - 1.0  # an x without length says nothing of any label
+    if length >= SHORTEST:
+        look(state, x)
+        gather(state.gathered, state.taken, x, state.z, length)
+        weighed = weigh(state, length)
+        best, others, doubt, top = weighed
+        rho0, beta = rates_to_learn_by(state.counts, state.labels, label)
+        # How likely each label is, all scores damped alike by the doubt in the best one's lead: 1/K if nothing is known
+        kappa, mass = 1.0 / sqrt(1.0 + _MACKAY * (top + doubt / (others * others))), _LEAST_ODDS
+        for r in range(K):
+            mass += 0.0 if r == best else exp(kappa * (state.scores[r] - state.scores[best]) / length)
+        mine = exp(kappa * (state.scores[label] - state.scores[best]) / length) / (1.0 + mass)
+        if truth < 0:
+            assimilate(state, x, length, weighed, label, rho0, beta, feedback)
+        else:
+            assimilate(state, x, length, weighed, truth, _CERTAIN[0], _CERTAIN[1], 1)
+    if state.fresh[SILENT]:
+        hear(state.counts, label == truth)
         return
-    look(state, x)
-    gather(state.gathered, state.taken, x, state.z, length)
-    weighed = weigh(state, length)
-    best, others, doubt, top = weighed
-    rho0, beta = rates_to_learn_by(state.counts, state.labels, label)
-    # How likely each label is, all scores damped alike by the doubt in the best one's lead: 1/K when nothing is known.
-    kappa, mass = 1.0 / sqrt(1.0 + _MACKAY * (top + doubt / (others * others))), _LEAST_ODDS
-    for r in range(K):
-        mass += 0.0 if r == best else exp(kappa * (state.scores[r] - state.scores[best]) / length)
-    mine = exp(kappa * (state.scores[label] - state.scores[best]) / length) / (1.0 + mass)
-    assimilate(state, x, length, weighed, label, rho0, beta, feedback)
-    band, epoch, every = band_of(state.edges, -log(mass)), 0, state.fresh[1] == 0
+    known = UNKNOWN if truth < 0 else (RIGHT if label == truth else WRONG)
+    band, epoch, every = band_of(state.edges, -log(mass)), 0, state.fresh[SOME] == 0
     if state.counts[MEMORY] == FOR_EVER:
         epoch = int(np.log2(state.counts[SINCE] / WINDOW + 1.0))
     elif every:
         count_one(state.memory[1], band, K, label == best, label == greedy, probability, feedback)
     if every:  # a random label is right once in K only where all may be played
         count_one(state.memory[epoch], band, K, label == best, label == greedy, probability, feedback)
+    if known != UNKNOWN:
+        count_audit(state, known == RIGHT, feedback)
     uniform = every and is_uniform(probability, K)
-    alarm = count(state.counts, state.labels, uniform, label, best, mine, 1.0 / (1.0 + mass), feedback)
+    alarm = count(state.counts, state.labels, uniform, label, best, mine, 1.0 / (1.0 + mass), known, feedback)
     if alarm != NO_ALARM:
         alert(state, alarm, label)
-
-
-@compiled(**STEP)
-def filter_truth(state: FliptronState, x: Row, truth: int) -> None:
-    """Learn a label that was verified."""
-    length = sqrt(square(x))
-    if length < SHORTEST:
-        return
-    look(state, x)
-    assimilate(state, x, length, weigh(state, length), truth, _CERTAIN[0], _CERTAIN[1], 1)

@@ -9,7 +9,6 @@ import numpy as np
 
 from fliptron.arrays import Array
 from fliptron.exploration import Exploration
-from fliptron.kernels.loop import BAD_FEEDBACK
 from fliptron.learners import axes
 from fliptron.learners.base import Layout, Learner
 from fliptron.learners.belief import PRIOR
@@ -41,13 +40,23 @@ from fliptron.learners.channel import (
     fade,
     start,
 )
-from fliptron.learners.filtering import ALARMS, EPOCHS, WINDOW, FliptronState, filter_truth
+from fliptron.learners.filtering import (
+    ALARMS,
+    EPOCHS,
+    ORDINARY,
+    SOME,
+    STORED,
+    WINDOW,
+    FliptronState,
+    count_audit,
+    teach,
+)
 from fliptron.learners.memory import check_memory
 from fliptron.noise.estimate import Estimate
 from fliptron.noise.plateaus import Plateaus, faded
-from fliptron.noise.tallies import AUDITED_RIGHT, AUDITED_WRONG, BANDS, CELLS
+from fliptron.noise.tallies import BANDS, CELLS
 from fliptron.noise.tallies import DOUBTFUL as DOUBTFUL_CELL
-from fliptron.refusals import one_of, real, whole
+from fliptron.refusals import InputError, one_of, real, whole
 from fliptron.rounds import Decision, Rates
 
 FULL = 2**19
@@ -233,7 +242,7 @@ class Fliptron(Learner):
             left=np.zeros(d if along else 0, precision),
             seen=np.zeros(d),
             places=np.zeros(d, dtype=np.int64),
-            fresh=np.array([-1, 0]),
+            fresh=np.array([-1, *ORDINARY]),
         )
 
     def _bounds(self) -> dict[str, tuple[float, float]]:
@@ -321,37 +330,61 @@ class Fliptron(Learner):
         feedback
             The bit, 0 or 1, or None.
         truth
-            The right label, where it is known for certain. A bit and a truth together also say exactly how the bit
-            was made: a few hundred of them make the intervals of `estimate()` much narrower.
+            The right label, where it is known for certain; it is learnt instead of the bit. The two together also say
+            how the bit was made, which makes the intervals of `estimate()` narrower. Choose what to verify without
+            looking at the bit. Of a bit that was learnt from before, say it with `audit`.
         eligible
             The labels that could be played, if not all. The right one may have been missing, so the round says nothing
             about what a random label earns.
         """
         if truth is None and eligible is None:
             super().learn(x, decision, feedback)  # type: ignore[arg-type]  # None is refused there
-        elif truth is None:
-            self._mask(eligible)
-            with self.held():
-                self.state.fresh[1] = 1
-                try:
-                    super().learn(x, decision, feedback)  # type: ignore[arg-type]
-                finally:
-                    self.state.fresh[1] = 0
         else:
-            self._learn_truth(x, decision, feedback, whole("truth", truth, 0, self.n_classes - 1))
+            verified = -1 if truth is None else whole("truth", truth, 0, self.n_classes - 1)
+            some = eligible is not None and self._only_some(decision, eligible)
+            silent = feedback is None and truth is not None
+            with self.held():
+                self.state.fresh[SOME:] = some, verified, silent
+                try:
+                    super().learn(x, decision, 0 if silent else feedback)  # type: ignore[arg-type]
+                finally:
+                    self.state.fresh[SOME:] = ORDINARY
         self.settle()
 
-    def _learn_truth(self, x: Any, decision: Decision, feedback: int | None, truth: int) -> None:
+    def audit(self, x: Any, decision: Decision, feedback: int, truth: int | None) -> None:
+        """Take in what came out about a round whose bit was learnt from before.
+
+        Parameters
+        ----------
+        x
+            The example that the decision was about.
+        decision
+            The decision.
+        feedback
+            The bit, 0 or 1.
+        truth
+            The right label. None: it is not known, but the label that was played is wrong.
+        """
         row, _ = self._admit(x)
+        label = whole("the label of the decision", self._label(decision), 0, self.n_classes - 1)
+        bit = whole("feedback", feedback, 0, 1)
+        right = None if truth is None else whole("truth", truth, 0, self.n_classes - 1)
         with self.held():
-            if feedback is not None:
-                if feedback not in (0, 1):
-                    self._refuse_round(decision, feedback, BAD_FEEDBACK)
-                label, _, _ = decision
-                right = label == truth
-                cell = self.state.memory[self._epoch(), AUDITED_RIGHT if right else AUDITED_WRONG]
-                cell += (1.0, feedback, 1.0)
-            filter_truth(self.state, row, truth)
+            count_audit(self.state, label == right, bit)
+            if right is not None:
+                teach(self.state, row, right)
+
+    def _label(self, decision: Any) -> Any:
+        """What a decision says was played, before anything is checked."""
+        return next(iter(self._as_tuple(decision, None)), None)
+
+    def _only_some(self, decision: Decision, eligible: Any) -> bool:
+        """Whether some labels were not eligible; the played one was."""
+        mask = self._mask(eligible)
+        label = self._label(decision)
+        if label in range(self.n_classes) and not mask[int(label)]:
+            raise InputError(f"label {label} was played, and eligible is {eligible!r}; one that holds it is expected")
+        return not mask.all()
 
     def add_label(self) -> None:
         """Let one more label be played from now on. Bits are accounted for anew: a random label is right less often."""
@@ -360,9 +393,6 @@ class Fliptron(Learner):
             super().add_label()
             self.state.memory[:] = 0.0
             self.state.counts[SINCE] = 0.0
-
-    def _epoch(self) -> int:
-        return int(np.log2(self.state.counts[SINCE] / WINDOW + 1.0)) if self.half_life is None else 0
 
     def room(self) -> int:
         """How many rounds may be learnt before the next step of forgetting, or before the axes turn."""
@@ -397,14 +427,15 @@ class Fliptron(Learner):
         for variances in (self.state.rest, *([covariance] if self.kept == "diagonal" else [])):
             variances[:] = 1.0 / (keep / variances + (1 - keep) / PRIOR)
         if self.kept != "diagonal":
-            prior = np.eye(covariance.shape[1]) * ((1 - keep) / PRIOR)
-            for r, matrix in enumerate(covariance.astype(np.float64)):
-                covariance[r] = np.linalg.inv(keep * np.linalg.inv((matrix + matrix.T) / 2) + prior)
+            n = int(self.state.taken[axes.FOUND]) if self.kept == "axes" else covariance.shape[1]  # the rest is empty
+            prior = np.eye(n) * ((1 - keep) / PRIOR)
+            for r, matrix in enumerate(covariance[:, :n, :n].astype(np.float64)):
+                covariance[r, :n, :n] = np.linalg.inv(keep * np.linalg.inv((matrix + matrix.T) / 2) + prior)
         for kind, doubtful in ((DOUBTFUL, True), (SURE, False)):
             fade(counts, labels, max(keep, min(1.0, _FEWEST / max(counts[kind], 1.0))), doubtful)
         for speed, part in enumerate((keep, keep**4)):
             self.state.memory[speed] = faded(self.state.memory[speed], part)
-        self.state.fresh[0] = -1
+        self.state.fresh[STORED] = -1
 
 
 def learn_among(learner: Learner, x: Any, decision: Decision, feedback: int, eligible: list[int] | None) -> None:

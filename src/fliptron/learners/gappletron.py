@@ -10,8 +10,19 @@ import numpy as np
 from fliptron.arrays import Array, Row
 from fliptron.exploration import Exploration
 from fliptron.kernels.compiling import PART, compiled
-from fliptron.kernels.loop import Choice, Scratch, chooses, learns, score
-from fliptron.kernels.vectors import add, argmax, square
+from fliptron.kernels.loop import (
+    ALL_ELIGIBLE,
+    Choice,
+    Scratch,
+    best_eligible,
+    chooses,
+    count_eligible,
+    learns,
+    may_play,
+    nth_eligible,
+    score,
+)
+from fliptron.kernels.vectors import add, square
 from fliptron.learners.banditron import unbiased
 from fliptron.learners.base import Learner
 from fliptron.refusals import real
@@ -30,11 +41,11 @@ class GappletronState(NamedTuple):
 
 
 @compiled(**PART)
-def softmax(scores: Array, out: Array) -> float:
-    """exp(s_r)/Σ exp(s) for every label r; the highest of them."""
-    top, total = scores[argmax(scores, -1)], 0.0
+def softmax(scores: Array, out: Array, eligible: Array) -> float:
+    """exp(s_r)/Σ exp(s) for every label r that may be played; the highest of them."""
+    top, total = scores[best_eligible(scores, eligible)], 0.0
     for r in range(out.shape[0]):
-        out[r] = exp(np.float64(scores[r]) - top)
+        out[r] = exp(np.float64(scores[r]) - top) if may_play(eligible, r) else 0.0
         total += out[r]
     for r in range(out.shape[0]):
         out[r] /= total
@@ -55,13 +66,13 @@ def descend(state: Any, x: Row) -> None:
 
 
 @chooses(GappletronState)
-def gap_choice(state: GappletronState, x: Row, gamma: float, u: float) -> Choice:
+def gap_choice(state: GappletronState, x: Row, gamma: float, u: float, eligible: Array) -> Choice:
     """P = (1 − m)·e_ŷ + m/K, with m the doubt of the softmax, and at least γ."""
-    K = state.scores.shape[0]
     score(state, x, state.scores)
-    greedy, best = argmax(state.scores, -1), softmax(state.scores, state.slopes)
+    K, greedy = count_eligible(state.scores, eligible), best_eligible(state.scores, eligible)
+    best = softmax(state.scores, state.slopes, eligible)
     m = max(1.0 - best if best >= 0.5 else 1.0, gamma)
-    label = min(int(u / m * K), K - 1) if u < m else greedy
+    label = nth_eligible(eligible, min(int(u / m * K), K - 1)) if u < m else greedy
     return label, greedy, m / K + (1.0 - m if label == greedy else 0.0)
 
 
@@ -72,7 +83,7 @@ def gappletron(state: GappletronState, x: Row, label: int, greedy: int, probabil
     if weight == 0.0:
         return
     score(state, x, state.scores)
-    softmax(state.scores, state.slopes)
+    softmax(state.scores, state.slopes, ALL_ELIGIBLE)
     state.slopes[label] -= 1.0
     for r in range(state.slopes.shape[0]):
         state.slopes[r] *= weight

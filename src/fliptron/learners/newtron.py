@@ -11,7 +11,18 @@ from fliptron.arrays import Array, Row
 from fliptron.exploration import Exploration
 from fliptron.kernels.compiling import PART, compiled
 from fliptron.kernels.factors import absorb, flaw_of_factor
-from fliptron.kernels.loop import Choice, Scratch, chooses, learns, score, scores
+from fliptron.kernels.loop import (
+    ALL_ELIGIBLE,
+    Choice,
+    Scratch,
+    best_eligible,
+    chooses,
+    count_eligible,
+    learns,
+    may_play,
+    score,
+    scores,
+)
 from fliptron.kernels.rows import index, size, value
 from fliptron.kernels.vectors import argmax, scores_of
 from fliptron.learners.banditron import unbiased
@@ -52,18 +63,13 @@ class FullNewtronState(NamedTuple):
 
 
 @compiled(**PART)
-def total_odds(state: DiagonalNewtronState | FullNewtronState) -> float:
-    """Σ_r exp(α(s_r − max s)), of the scores last looked at."""
-    best, total = argmax(state.scores, -1), 0.0
-    for r in range(state.scores.shape[0]):
-        total += exp(state.alpha * (state.scores[r] - state.scores[best]))
-    return total
-
-
-@compiled(**PART)
-def chance(state: DiagonalNewtronState | FullNewtronState, label: int, total: float) -> float:
-    """p_r = exp(α s_r)/Σ exp(α s)."""
-    return exp(state.alpha * (state.scores[label] - state.scores[argmax(state.scores, -1)])) / total
+def chance(state: DiagonalNewtronState | FullNewtronState, label: int, best: int, eligible: Array) -> float:
+    """p_r = exp(α s_r)/Σ exp(α s), of the scores last looked at, among labels that may be played; `best` is best."""
+    s, total = state.scores, 0.0
+    for r in range(s.shape[0]):
+        if may_play(eligible, r):
+            total += exp(state.alpha * (s[r] - s[best]))
+    return exp(state.alpha * (s[label] - s[best])) / total
 
 
 @scores(DiagonalNewtronState)
@@ -77,17 +83,19 @@ def newtron_scores(state: DiagonalNewtronState, x: Row, out: Array) -> None:
 
 @chooses(DiagonalNewtronState)
 @chooses(FullNewtronState)
-def softmax_choice(state: DiagonalNewtronState, x: Row, gamma: float, u: float) -> Choice:
+def softmax_choice(state: DiagonalNewtronState, x: Row, gamma: float, u: float, eligible: Array) -> Choice:
     """ỹ ~ p̃ = (1 − γ)·p + γ/K, with p the softmax of α·Wx."""
-    K = state.scores.shape[0]
     score(state, x, state.scores)
-    greedy, total, below = argmax(state.scores, -1), total_odds(state), 0.0
-    for r in range(K):
-        p = (1.0 - gamma) * chance(state, r, total) + gamma / K
-        below += p
-        if u < below:
-            break
-    return r, greedy, p  # rounding may leave the last label to the last of u
+    K, greedy = count_eligible(state.scores, eligible), best_eligible(state.scores, eligible)
+    first, below, label, p = chance(state, greedy, greedy, eligible), 0.0, greedy, 1.0
+    for r in range(state.scores.shape[0]):
+        if may_play(eligible, r):
+            odds = exp(state.alpha * (state.scores[r] - state.scores[greedy]))
+            label, p = r, (1.0 - gamma) * odds * first + gamma / K
+            below += p
+            if u < below:
+                break
+    return label, greedy, min(p, 1.0)  # rounding may leave the last label to the last of u
 
 
 @compiled(**PART)
@@ -104,7 +112,8 @@ def newtron_diagonal(
     """A += κβ·δ∘δ, b += (1 − κβ⟨δ, W⟩)·δ, θ = −b/A."""
     K = state.scores.shape[0]
     score(state, x, state.scores)
-    weight = (unbiased(feedback, state.rates) - chance(state, label, total_odds(state))) / probability
+    held = chance(state, label, argmax(state.scores, -1), ALL_ELIGIBLE)
+    weight = (unbiased(feedback, state.rates) - held) / probability
     times = state.curvature * (probability if feedback == 1 else 1.0)
     inner = 0.0  # ⟨δ, W⟩
     for r in range(K):
@@ -127,7 +136,8 @@ def newtron_full(state: FullNewtronState, x: Row, label: int, greedy: int, proba
     """The same with the whole A. With u = A⁻¹δ, θ −= u·(1 + κβ⟨δ, θ − W⟩)/(1 + κβ·δᵀu)."""
     K, d = state.W.shape
     score(state, x, state.scores)
-    weight = (unbiased(feedback, state.rates) - chance(state, label, total_odds(state))) / probability
+    held = chance(state, label, argmax(state.scores, -1), ALL_ELIGIBLE)
+    weight = (unbiased(feedback, state.rates) - held) / probability
     times = state.curvature * (probability if feedback == 1 else 1.0)
     root, z, inner = sqrt(times), state.z, 0.0
     z[:] = 0.0

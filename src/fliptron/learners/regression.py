@@ -11,9 +11,9 @@ from fliptron.arrays import Array, Row
 from fliptron.exploration import Exploration
 from fliptron.kernels.compiling import PART, compiled
 from fliptron.kernels.factors import absorb, dense, flaw_of_factor, variance
-from fliptron.kernels.loop import Choice, Scratch, chooses, learns, score
+from fliptron.kernels.loop import Choice, Scratch, best_eligible, chooses, learns, may_play, score
 from fliptron.kernels.rows import index, size, value
-from fliptron.kernels.vectors import argmax, dot
+from fliptron.kernels.vectors import dot
 from fliptron.learners.base import Learner
 from fliptron.learners.memory import check_memory
 from fliptron.refusals import real
@@ -129,15 +129,17 @@ class ConfiditState(NamedTuple):
 
 
 @chooses(ConfiditState)
-def confident(state: ConfiditState, x: Row, gamma: float, u: float) -> Choice:
+def confident(state: ConfiditState, x: Row, gamma: float, u: float, eligible: Array) -> Choice:
     """argmax_r w_r·x + α·√(xᵀ A_r⁻¹ x): no chance involved."""
     score(state, x, state.scores)
-    label, top = 0, -np.inf
+    greedy = best_eligible(state.scores, eligible)
+    label, top = greedy, -np.inf
     for r in range(state.W.shape[0]):
-        optimistic = state.scores[r] + state.alpha * sqrt(variance(state.factor[r], x, state.room))
-        if optimistic > top:
-            label, top = r, optimistic
-    return label, argmax(state.scores, -1), 1.0
+        if may_play(eligible, r):
+            optimistic = state.scores[r] + state.alpha * sqrt(variance(state.factor[r], x, state.room))
+            if optimistic > top:
+                label, top = r, optimistic
+    return label, greedy, 1.0
 
 
 @learns(ConfiditState)

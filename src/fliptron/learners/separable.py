@@ -9,9 +9,19 @@ import numpy as np
 
 from fliptron.arrays import SHORTEST, Array, Row
 from fliptron.kernels.compiling import PART, compiled
-from fliptron.kernels.loop import Choice, Scratch, chooses, learns, score, scores
+from fliptron.kernels.loop import (
+    Choice,
+    Scratch,
+    best_eligible,
+    chooses,
+    count_eligible,
+    learns,
+    nth_eligible,
+    score,
+    scores,
+)
 from fliptron.kernels.rows import index, size, value
-from fliptron.kernels.vectors import add, argmax, square
+from fliptron.kernels.vectors import add, square
 from fliptron.learners.base import Learner
 from fliptron.learners.memory import check_memory
 from fliptron.refusals import whole
@@ -36,14 +46,13 @@ class KernelState(NamedTuple):
 
 @chooses(SeparableState)
 @chooses(KernelState)
-def surest_or_any(state: SeparableState, x: Row, gamma: float, u: float) -> Choice:
+def surest_or_any(state: SeparableState, x: Row, gamma: float, u: float, eligible: Array) -> Choice:
     """The label of highest score if that is not negative, any label otherwise."""
-    K = state.scores.shape[0]
     score(state, x, state.scores)
-    greedy = argmax(state.scores, -1)
+    K, greedy = count_eligible(state.scores, eligible), best_eligible(state.scores, eligible)
     if state.scores[greedy] >= 0.0:
         return greedy, greedy, 1.0
-    return min(int(u * K), K - 1), greedy, 1.0 / K
+    return nth_eligible(eligible, min(int(u * K), K - 1)), greedy, 1.0 / K
 
 
 @compiled(**PART)

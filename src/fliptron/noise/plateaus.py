@@ -59,6 +59,7 @@ from fliptron.noise.tallies import (
     PLAUSIBLE,
     SHARES,
     Mean,
+    anchor,
     bands_of,
     count_window,
     curve_of,
@@ -67,6 +68,7 @@ from fliptron.noise.tallies import (
     mean_of,
     mixed,
     nested_means,
+    one_sided,
     pooled,
     random_by_band,
     still_to_rise,
@@ -238,28 +240,32 @@ class Plateaus:
             "curve": curve_of(late, self.edges),
         }
         least = self._known_without_anchor(greedy, other, played)
+        right, wrong = mean_of(every[AUDITED_RIGHT]), mean_of(every[AUDITED_WRONG])
+        chosen_by_bit = one_sided(right, wrong, played)
+        anchored = right.rounds >= LEAST and not chosen_by_bit
         lacking = self._lacking(every, greedy, other, sure)
-        if lacking:
+        if lacking and not (anchored and wrong.rounds >= LEAST):
             rates = possible(*(sum(least[name]) / 2 for name in ("rho0", "rho1")))
             return Estimate(rates, "not identified", lacking, least, details=details)
         slope = still_to_rise(late)
-        right, reach = mean_of(every[AUDITED_RIGHT]), _reach(nested, chosen, slope)
-        if right.rounds >= LEAST:  # verified labels say whether the surest rounds are right
-            sure = pooled(sure._replace(variance=(max(sure.half, reach) / Z95) ** 2), right)
+        reach = _reach(nested, chosen, slope)
+        if anchored:  # verified labels say whether the surest rounds are right
+            sure = anchor(sure._replace(variance=(max(sure.half, reach) / Z95) ** 2), right)
             reach, slope = sure.half, 0.0
         values, down, up = self._propagate(sure, greedy, other, played, self._wrong(every, sure), reach)
-        audited = min(right.rounds, every[AUDITED_WRONG, 0]) >= LEAST
-        verdict, reason = self._judge(late, values, down, up, SHARES[chosen], slope, least["beta"][1], audited)
+        verdict, reason = self._judge(late, values, down, up, SHARES[chosen], slope, least["beta"][1], anchored)
+        if chosen_by_bit and verdict == "identified":
+            verdict, reason = "weakly identified", "audited bits are all alike: audit without looking at the bit"
         if verdict == "not identified":
             return Estimate(possible(values[0], values[1]), verdict, reason, least, details=details)
         intervals: dict[str, Interval] = {}
         ends = np.array([values - down, values + up])
-        if verdict == "weakly identified" and right.rounds < LEAST:  # a narrow plateau may be a lucky one
+        if verdict == "weakly identified" and not anchored:  # a narrow plateau may be a lucky one
             wide, below, above = self._propagate(nested[-1], greedy, other, played, self._wrong(every, nested[-1]), 0.0)
             ends = np.array([np.minimum(ends[0], wide - below), np.maximum(ends[1], wide + above)])
         for i, name in enumerate(_NAMES):
             low, high = ends[:, i]
-            if verdict == "weakly identified":  # the noise may be less than the anchor says, not more
+            if verdict == "weakly identified" and not anchored:  # the noise may be less than is said, not more
                 low, high = (low, max(high, least[name][1])) if name == "beta" else (min(low, least[name][0]), high)
             if verdict == "weakly identified" and reason.startswith(_DEPENDS):
                 low, high = min(low, least[name][0]), max(high, least[name][1])
@@ -374,7 +380,7 @@ class Plateaus:
         share: float,
         slope: float,
         most: float,
-        audited: bool,
+        anchored: bool,
     ) -> tuple[Verdict, str]:
         if values[2] - down[2] <= 0.0:
             return "not identified", "the surest rounds' bits are no better than chance; let the learner learn longer"
@@ -387,8 +393,9 @@ class Plateaus:
             if there:
                 return "weakly identified", f"{_DEPENDS} {what}, so that no one pair of rates describes them"
         wide = max(down[:2].max(), up[:2].max()) > 0.1
-        if audited and not wide:
-            return "identified", "right and wrong labels were audited"
+        if anchored:
+            few = "few rounds were audited or explored so far: the rates lie within wide intervals"
+            return ("weakly identified", few) if wide else ("identified", "labels that are right were audited")
         doubts = {
             "few rounds so far": np.isnan(trend),
             "the surest rounds' bits still get better with time": trend > _TREND,

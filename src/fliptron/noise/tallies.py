@@ -27,6 +27,8 @@ _SHARES = np.array(BANDS)
 LEAST = 30
 """Rounds a mean needs before it counts."""
 _LEPSKI = 2.5
+_APART_BY = 2.5  # standard errors by which a plateau may seem to miss what verified labels say
+_CHANCE = 1e-6
 _APART = 0.1  # of β, by which the labels' plateaus may lie apart
 
 
@@ -123,6 +125,23 @@ def pooled(first: Mean, second: Mean) -> Mean:
     """Two estimates of one mean, weighted by their variances."""
     share = second.variance / (first.variance + second.variance)
     return mixed(first, second, share)
+
+
+def anchor(plateau: Mean, audited: Mean) -> Mean:
+    """The mean bit of right labels: from both, unless verified labels say that the plateau is somewhere else."""
+    doubt = np.sqrt(plateau.variance + audited.variance)
+    apart = abs(plateau.value - audited.value) > _APART_BY * doubt
+    return audited if apart or plateau.rounds < LEAST else pooled(plateau, audited)
+
+
+def one_sided(right: Mean, wrong: Mean, played: Mean) -> bool:
+    """Whether all audited bits are alike, as chance would not have it: then labels were audited for their bits."""
+    n = right.rounds + wrong.rounds
+    if n < LEAST:
+        return False
+    ones = right.rounds * right.value + wrong.rounds * wrong.value
+    likely = played.value if ones > n / 2 else 1.0 - played.value
+    return min(ones, n - ones) < 0.5 and likely**n < _CHANCE
 
 
 def differ(means: list[Mean], chance: float = 1e-3) -> bool:

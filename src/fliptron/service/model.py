@@ -12,7 +12,6 @@ from fliptron.kernels import loop
 from fliptron.learners.base import Learner
 from fliptron.learners.fliptron import Fliptron, learn_among
 from fliptron.noise.estimate import Estimate
-from fliptron.noise.tallies import AUDITED_RIGHT, AUDITED_WRONG
 from fliptron.policy import Policy
 from fliptron.refusals import InputError
 from fliptron.rounds import Decision
@@ -94,15 +93,10 @@ class ServedModel:
         if not isinstance(learner, Fliptron):
             return
         truth = decision.label if right else 1 - decision.label if learner.n_classes == 2 else None
-        if truth is not None:
-            learner.learn(x, decision, heard, truth=truth)
-        elif heard is not None:  # wrong, and who knows what would have been right: it tells of the rates alone
-            with learner.held():
-                learner.state.memory[learner._epoch(), AUDITED_WRONG if not right else AUDITED_RIGHT] += (
-                    1.0,
-                    heard,
-                    1.0,
-                )
+        if heard is not None:
+            learner.audit(x, decision, heard, truth)
+        elif truth is not None:
+            learner.learn(x, decision, truth=truth)
 
     @property
     def _sparse(self) -> bool:
