@@ -11,11 +11,18 @@ from pathlib import Path
 
 import pandas as pd
 
-import fliptron
 from fliptron.experiments.paper import EXTRA, MAIN, PAPER, SCALES, VARIANTS, Scale
 from fliptron.output import make_folder
 from fliptron.report.claims import Claim
-from fliptron.report.reproduction import CHOICES, claim_rows, errors_shape, rates_shape, reach_shape
+from fliptron.report.reproduction import (
+    CHOICES,
+    claim_rows,
+    errors_shape,
+    rates_shape,
+    ratios_shape,
+    ratios_title,
+    reach_shape,
+)
 from tabular import save, table
 
 
@@ -35,6 +42,8 @@ def _reproduction(folder: Path, name: str, scale: Scale, tables: dict[str, pd.Da
     errors, rates = tables["errors"], tables["rates"]
     claims = [Claim(*row) for row in tables["claims"].itertuples(index=False, name=None)]
     learners = list(dict.fromkeys(errors.learner))
+    made = dict(tables["made"].itertuples(index=False, name=None))
+    command, version = made["command"].split(" --out")[0], made["Fliptron"]
 
     def picture(stem: str, title: str) -> str:
         here = (folder / "figures" / f"{stem}.png").exists()
@@ -49,12 +58,13 @@ def _reproduction(folder: Path, name: str, scale: Scale, tables: dict[str, pd.Da
     parts = [
         f"""# The paper, reproduced
 
-Made by `fliptron reproduce --scale {name}`, version {fliptron.__version__}, and quoted by `python benchmarks/quote.py`. The
-command also writes one offline page with all of this, every table as CSV and every figure as PNG, SVG and PDF; the CSVs
-behind this page are in `docs/tables/paper`.
+Made by `{command}`, version {version}, and quoted by `python benchmarks/quote.py`. The command also
+writes one offline page with all of this, every table as CSV and every figure as PNG, SVG and PDF; the CSVs behind this
+page are in `docs/tables/paper`.
 """,
         picture("glance", f"At a glance: the (0.2, 0.4) setting, {longest:,} rounds"),
         f"## The claims, one by one\n\n{table(*claim_rows(claims))}\n",
+        numbers(ratios_title(scale.horizons), ratios_shape(errors, scale.horizons)),
         "## What the paper leaves open, and what was chosen\n\n" + "".join(f"- {choice}\n" for choice in CHOICES),
         "Errata are in [the theory](theory.md).\n",
         picture("figure2", f"Figure 2: average error rates, {longest:,} rounds"),
@@ -69,6 +79,7 @@ behind this page are in `docs/tables/paper`.
         picture("beyond", f"Beyond the paper: all learners, {beyond:,} rounds"),
         numbers(f"Beyond the paper: errors after {beyond:,} rounds", errors_shape(errors, learners, beyond)),
         numbers(f"Rounds until the error is down to RCNBF's after {longest:,}", reach_shape(tables["reach"])),
+        numbers("How it was made", tables["made"]),
     ]
     return "\n".join(part for part in parts if part)
 

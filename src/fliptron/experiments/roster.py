@@ -9,6 +9,7 @@ from typing import Any
 
 from fliptron.datasets.dataset import Dataset
 from fliptron.experiments.adapted import ThroughCoba, ThroughRiver
+from fliptron.experiments.bandits import Bandit
 from fliptron.experiments.peers import BayesianBandits, CobaLearner, RiverLinUCB
 from fliptron.experiments.vowpal import VowpalWabbit
 from fliptron.learners.anytime import AnytimeRCNBF
@@ -57,6 +58,11 @@ ROSTER: dict[str, Callable[..., Any]] = {
     "RidgeRegression": RidgeRegression,
     "Fliptron": Fliptron,
     "Fliptron-told": Fliptron,
+    "LinearThompson": partial(Bandit, explore="Thompson"),
+    "LogisticThompson": partial(Bandit, explore="Thompson", logistic=True),
+    "LogisticUCB": partial(Bandit, explore="UCB", logistic=True),
+    "SquareCB": partial(Bandit, explore="SquareCB"),
+    "LogisticSquareCB": partial(Bandit, explore="SquareCB", logistic=True),
     "VowpalWabbit": VowpalWabbit,
     "River-LinUCB": RiverLinUCB,
     "River-Fliptron": ThroughRiver,

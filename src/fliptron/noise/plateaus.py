@@ -79,6 +79,7 @@ from fliptron.rounds import Rounds
 
 _NAMES = ("rho0", "rho1", "beta", "accuracy", "greedy_accuracy")
 _EPOCHS = 64
+_FEWEST = 100  # rounds of a window
 _TREND = 2.0  # standard errors by which the plateau may seem to rise with time
 _FAINT = 0.15  # of the largest β that m allows, below which a learner's certainty cannot be told from chance
 _SLOPE = 0.01  # what the curve may still rise before the plateau is not called level
@@ -136,7 +137,7 @@ class Plateaus:
 
     def __init__(self, *, n_classes: int, window: int = 5000, half_life: float | None = None) -> None:
         self.n_classes = whole("n_classes", n_classes, 2, 10**9)
-        self.window = whole("window", window, 100)
+        self.window = whole("window", window, _FEWEST)
         self.half_life = None if half_life is None else real("half_life", half_life, float(self.window))
         self.memory = np.zeros((_EPOCHS, CELLS, 3))
         """Σw, Σw·bit and Σw² of every cell, by epoch: epochs double in length, or fade slowly (0) and fast (1)."""
@@ -215,10 +216,10 @@ class Plateaus:
 
     def estimate(self) -> Estimate:
         """Rates, intervals and verdict from all rounds so far."""
-        if self._waiting:  # a window not yet full counts too, in a copy, unless it is a mere tail
+        if self._waiting:  # a window not yet full counts too, in a copy, unless too few margins can be ranked
             filled = copy.deepcopy(self)
             filled._pending, filled._waiting = [], 0
-            if self._waiting * 2 >= self.window or not self.rounds[0]:
+            if self._waiting >= _FEWEST or not self.rounds[0]:
                 filled.absorb(Rounds.join(self._pending))
             return filled.estimate()
         if self.half_life is None:
@@ -368,7 +369,10 @@ class Plateaus:
         mean = total / n
         doubt = 5 * np.sqrt(max(squares / n - mean**2, 0.0) / n) + 0.05 * self.n_classes
         if abs(mean - self.n_classes) > doubt:
-            return f"1/probability averages {mean:.3g} and not {self.n_classes}, the number of labels; is either wrong?"
+            return (
+                f"1/probability averages {mean:.3g} and not {self.n_classes}, the number of labels: some labels are "
+                "hardly ever played, or the probabilities are not those they were played with"
+            )
         return ""
 
     def _judge(

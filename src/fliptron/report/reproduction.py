@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Sequence
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +52,7 @@ def write_reproduction(done: Reproduction, folder: Path, *, command: str) -> Pat
         "reach": reach_table(runs),
         "cost": cost_table(runs),
         "claims": pd.DataFrame(claims, columns=Claim._fields),
+        "made": made_table(done, command),
     }
     drawn = {}
     for place in ("figures", "tables"):
@@ -62,7 +64,7 @@ def write_reproduction(done: Reproduction, folder: Path, *, command: str) -> Pat
             write_whole(folder / "figures" / f"{name}.{suffix}", content)
     for name, table in tables.items():
         write_whole(folder / "tables" / f"{name}.csv", table.to_csv(index=False, float_format="%.6g"))
-    write_whole(folder / "report.html", _page(done, claims, drawn, tables, command))
+    write_whole(folder / "report.html", _page(done, claims, drawn, tables))
     return folder / "report.html"
 
 
@@ -153,6 +155,22 @@ def cost_table(runs: pd.DataFrame) -> pd.DataFrame:
     return cost.groupby(["dataset", "learner"], as_index=False).microseconds.median()
 
 
+def made_table(done: Reproduction, command: str) -> pd.DataFrame:
+    """By which command, from which versions and data, and in how many hours."""
+    runs = done.runs
+    facts = {
+        "command": command,
+        "Fliptron": ", ".join(sorted(set(runs.version))),
+        "Python": platform.python_version(),
+        "NumPy": np.__version__,
+        "runs in the report": f"{len(runs):,}",
+        "core-hours, pilots too": f"{done.hours:.1f}",
+    }
+    sums = runs.drop_duplicates(["dataset", "data_sha256"]).sort_values("dataset")
+    rows = [*facts.items(), *((f"SHA-256 of {row.dataset}", str(row.data_sha256)) for row in sums.itertuples())]
+    return pd.DataFrame(rows, columns=["what", "here"])
+
+
 def claim_rows(claims: Sequence[Claim]) -> tuple[list[str], list[list[str]]]:
     """One row per claim: its verdict at each horizon, and the evidence."""
     horizons = sorted({claim.horizon for claim in claims})
@@ -193,6 +211,25 @@ def errors_shape(errors: pd.DataFrame, learners: Sequence[str], rounds: int) -> 
     return pd.DataFrame(rows, columns=["data", "learner", *map(pair, NOISE), "seeds"])
 
 
+def ratios_title(horizons: Sequence[int]) -> str:
+    """What `ratios_shape` shows."""
+    return f"Error under noise divided by BPA's, {' → '.join(f'{T:,}' for T in horizons)} rounds"
+
+
+def ratios_shape(errors: pd.DataFrame, horizons: Sequence[int]) -> pd.DataFrame:
+    """Errors of RCNBF and RCINE under noise divided by BPA's at its best γ, horizon by horizon."""
+    cells = errors.set_index(["dataset", "learner", "rho0", "rho1", "rounds"]).error
+    rows = []
+    for dataset, learner in product(NAMES, THEIRS):
+        if all((dataset, name, *NOISE[-1], T) in cells.index for name in (learner, "BPA") for T in horizons):
+            found = (
+                [cells[dataset, learner, *rates, T] / cells[dataset, "BPA", *rates, T] for T in horizons]
+                for rates in NOISE[1:]
+            )
+            rows.append((NAMES[dataset], learner, *(" → ".join(f"{ratio:.2f}" for ratio in each) for each in found)))
+    return pd.DataFrame(rows, columns=["data", "learner", *map(pair, NOISE[1:])])
+
+
 def reach_shape(reach: pd.DataFrame) -> pd.DataFrame:
     """Rounds to RCNBF's final error with learners across."""
     rows = []
@@ -210,12 +247,8 @@ def _two(rho0: float, rho1: float) -> str:
     return f"{rho0:.3f}, {rho1:.3f}"
 
 
-def _page(
-    done: Reproduction, claims: list[Claim], drawn: dict[str, str], tables: dict[str, pd.DataFrame], command: str
-) -> str:
+def _page(done: Reproduction, claims: list[Claim], drawn: dict[str, str], tables: dict[str, pd.DataFrame]) -> str:
     runs, longest, beyond = done.runs, max(done.scale.horizons), done.scale.beyond
-    versions = {"fliptron": ", ".join(sorted(set(runs.version))), "Python": platform.python_version()}
-    versions["NumPy"] = np.__version__
     failures = done.failures[["dataset", "learner", "rho0", "rho1", "seed", "failure"]]
     columns, rows = claim_rows(claims)
     verdicts = [[row[0], *((each, _kind(each)) for each in row[1:-1]), (row[-1], "small")] for row in rows]
@@ -235,6 +268,7 @@ def _page(
         *(page.strong(f"{NAMES.get(name, name)} is missing: {why}") for name, why in done.missing.items()),
         drawn.get("glance", ""),
         page.section("The paper's claims", page.table(columns, verdicts) if rows else ""),
+        frame(ratios_title(done.scale.horizons), ratios_shape(tables["errors"], done.scale.horizons)),
         page.section("What the paper leaves open, and what was chosen", page.bullets(CHOICES)),
         drawn.get("figure2", ""),
         frame(f"The numbers behind Figure 2, {longest:,} rounds", errors_shape(tables["errors"], PAPER, longest)),
@@ -260,9 +294,7 @@ def _page(
         page.section("The settings", page.paragraph(_honest(done.chosen)) + page.frame(_settings(done.chosen))),
         frame("Cost: microseconds per round", tables["cost"]),
         frame("Failed runs", failures),
-        page.section("How it was made", page.command(command)),
-        page.paragraph(", ".join(f"{name} {version}" for name, version in versions.items()), "small"),
-        page.frame(runs.drop_duplicates("dataset")[["dataset", "data_sha256"]]),
+        frame("How it was made", tables["made"]),
     )
 
 
