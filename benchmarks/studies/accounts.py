@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from fliptron import Dataset, simulate
+from fliptron import Dataset, load, simulate
 from fliptron.experiments.paper import NOISE
 from fliptron.experiments.plan import Spec, grid
 from fliptron.experiments.roster import build
@@ -21,7 +21,8 @@ from fliptron.experiments.runner import about
 from fliptron.results import Run
 from tabular import pair, save, table
 
-TABLES = ("digits", "iris", "wine", "breast_cancer", "overlap-4", "overlap-8")
+PAPERS = ("usps", "fashion-features")
+TABLES = ("digits", "iris", "wine", "breast_cancer", *PAPERS, "overlap-4", "overlap-8")
 RARE = ((0.02, 0.8), (0.02, 0.92))
 GAMMA = 0.01
 ROUNDS, SEEDS = 60_000, range(50)
@@ -44,6 +45,8 @@ def standardised(name: str) -> Dataset:
         random = np.random.default_rng(K)
         X = random.standard_normal((20_000, K + 2))
         y = (X @ random.standard_normal((K + 2, K)) + 4.0 / K * random.gumbel(size=(20_000, K))).argmax(axis=1)
+    elif name in PAPERS:
+        X, y = (np.asarray(each) for each in (load(name, unit_norm=False).X, load(name).y))
     else:
         from sklearn import datasets
 

@@ -85,6 +85,7 @@ _FAINT = 0.15  # of the largest β that m allows, below which a learner's certai
 _SLOPE = 0.01  # what the curve may still rise before the plateau is not called level
 _FALL = 4.0  # standard errors by which the plateau may seem to fall with time
 _BELIEF = 0.25  # of β: half the width of an interval for what a learner believes of doubtful labels, if K is large
+_DOUBTED = 1.5  # bits that look odd by chance bring the weaker verdict, and are off by more than others
 _DEPENDS = "flips seem to depend on the"
 
 
@@ -260,13 +261,15 @@ class Plateaus:
         if verdict == "not identified":
             return Estimate(possible(values[0], values[1]), verdict, reason, least, details=details)
         intervals: dict[str, Interval] = {}
-        ends = np.array([values - down, values + up])
-        if verdict == "weakly identified" and not anchored:  # a narrow plateau may be a lucky one
+        doubted = verdict == "weakly identified" and not anchored
+        wider = _DOUBTED if doubted else 1.0
+        ends = np.array([values - wider * down, values + wider * up])
+        if doubted:  # a narrow plateau may be a lucky one
             wide, below, above = self._propagate(nested[-1], greedy, other, played, self._wrong(every, nested[-1]), 0.0)
-            ends = np.array([np.minimum(ends[0], wide - below), np.maximum(ends[1], wide + above)])
+            ends = np.array([np.minimum(ends[0], wide - wider * below), np.maximum(ends[1], wide + wider * above)])
         for i, name in enumerate(_NAMES):
             low, high = ends[:, i]
-            if verdict == "weakly identified" and not anchored:  # the noise may be less than is said, not more
+            if doubted:  # the noise may be less than is said, not more
                 low, high = (low, max(high, least[name][1])) if name == "beta" else (min(low, least[name][0]), high)
             if verdict == "weakly identified" and reason.startswith(_DEPENDS):
                 low, high = min(low, least[name][0]), max(high, least[name][1])
