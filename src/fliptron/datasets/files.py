@@ -17,8 +17,9 @@ import platformdirs
 
 from fliptron.arrays import Array
 from fliptron.encoding.records import Table, as_column, is_missing
+from fliptron.lines import delimiter
 from fliptron.refusals import InputError, missing
-from fliptron.tables import TableFile, delimiter, looks_like_a_log
+from fliptron.tables import TableFile, looks_like_a_log
 
 _LABEL = ("label", "class", "target", "y")  # what a column of right labels may be called
 Content = tuple[Any, Any]
