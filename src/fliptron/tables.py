@@ -186,10 +186,22 @@ def from_json(text: Any) -> Any:
     return json.loads(text) if isinstance(text, str) else None
 
 
-def looks_like_a_log(names: Sequence[str]) -> bool:
-    """Whether columns are those of rounds that were played: bits and their labels' probabilities."""
+def looks_like_a_log(names: Sequence[str], label: str | None = None) -> bool:
+    """Whether columns are those of rounds that were played: bits, and the labels played or their probabilities.
+
+    Parameters
+    ----------
+    names
+        What the columns are called.
+    label
+        The column that somebody says holds right labels. Without probabilities that is believed, unless logs call the
+        bit or the label played so.
+    """
     lower = {name.lower() for name in names}
-    return bool(lower & set(NAMES["bit"])) and bool(lower & set(NAMES["probability"]))
+    if not lower & set(NAMES["bit"]):
+        return False
+    believed = label is not None and label.lower() not in (*NAMES["bit"], *NAMES["label"][1:])
+    return bool(lower & set(NAMES["probability"])) or (bool(lower & set(NAMES["label"])) and not believed)
 
 
 def is_table(path: Path) -> bool:

@@ -80,6 +80,8 @@ def load(
     entry = REGISTRY.get(str(name))
     if rows is not None and (entry is None or "synthetic" not in entry.source):
         raise InputError(f"rows is {rows}, but {name} has the rows it has; only synthetic sets come in any size")
+    if entry is not None and label is not None:
+        raise InputError(f"label is {label!r}, but {name} has the labels it has; only a table's column can be named")
     if entry is None:
         path = Path(name)
         if not path.suffix and not path.exists():
@@ -89,7 +91,7 @@ def load(
         try:
             if encode and is_table(path):
                 return Dataset.of_records(*read_records(path, label), name=path.stem, source=str(path))
-            X, y = read(path)
+            X, y = read(path, label)
             if encode and not hasattr(X, "tocoo"):
                 return Dataset.of_records(np.asarray(X), y, name=path.stem, source=str(path))
             return Dataset.of(X, y, name=path.stem, unit_norm=unit_norm, dtype=dtype, source=str(path))

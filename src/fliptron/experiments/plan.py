@@ -172,7 +172,7 @@ def read_plan(path: str | Path) -> list[Spec]:
         seeds = 10                               # 0 … 9, or a list
         learners.RCNBF.gamma = [0.1, 0.2]        # a list is a grid
         learners.Fliptron = {}
-        order = "resample"                       # optional, as are raw, dtype and rows
+        order = "resample"                       # optional, as are raw, dtype, rows, encode, label
     """
     path = Path(path)
     try:
@@ -256,6 +256,8 @@ class _Reader:
         check("rows", rows is None or not fixed, f"none for {', '.join(fixed)}, which has the rows it has,")
         check("order", options["order"] in get_args(Order), "'resample', 'shuffle' or 'file'")
         check("raw", isinstance(options["raw"], bool), "true or false")
+        check("encode", options["encode"] is None or isinstance(options["encode"], bool), "true or false")
+        check("label", options["label"] is None or isinstance(options["label"], str), "the name of a column")
         check("dtype", options["dtype"] in KEPT, "'float64', 'float32', 'uint8' or 'sparse'")
         check("learners", isinstance(table["learners"], dict) and bool(table["learners"]), "a table of learners")
         return grid(
@@ -265,7 +267,7 @@ class _Reader:
             rounds=rounds,
             seeds=range(count) if count else seeds,
             rows=rows,
-            **{name: options[name] for name in ("order", "raw", "dtype")},
+            **{name: options[name] for name in ("order", "raw", "dtype", "encode", "label")},
         )
 
     def _learner(self, number: int, name: str, params: Any) -> dict[str, list[Any]]:
