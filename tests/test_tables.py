@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from fliptron import Log
+from fliptron import InputError, Log, RidgeRegression, evaluate, learn_log
 from fliptron.cli.group import commands as main
 
 
@@ -61,3 +61,57 @@ def test_labels_of_thirty_digits_are_told_apart(tmp_path: Path) -> None:
     log = Log(written(tmp_path / "a.csv", rows))
     assert log.labels == (str(10**30), str(10**30 + 1))
     assert next(log.batches()).rounds.label.tolist() == [0, 1] * 4
+
+
+def log_of(path: Path, n: int = 3000, probability: float | None = None, **more: Any) -> Path:
+    """Rounds of an ε-greedy policy whose labels a column tells, and the choices of others."""
+    random = np.random.default_rng(1)
+    age = random.integers(20, 60, n)
+    best = np.where(age < 40, "bags", "hats")
+    shown = np.where(random.random(n) < 0.5, random.choice(["bags", "hats", "wigs"], n), best)
+    table = {"age": age, "best_guess": best, "shown": shown, "offer": shown, "ones": "bags"}
+    table["propensity"] = np.where(shown == best, 2 / 3, 1 / 6) if probability is None else np.full(n, probability)
+    table["clicked"] = random.random(n) < np.where(shown == best, 0.6, 0.2)
+    return written(path, table | more)
+
+
+class TestEvaluation:
+    def test_rounds_that_a_policy_has_learnt_from_do_not_judge_it(self, tmp_path: Path) -> None:
+        log = Log(log_of(tmp_path / "a.csv"), features=["age"])
+        policy = learn_log(log, RidgeRegression, rounds=2000)
+        assert evaluate(log, {"p": policy}).values["p"].rounds == 1000
+        assert evaluate(log, {"p": policy}, skip=0).values["p"].rounds == 3000
+        with pytest.raises(InputError, match="p has learnt from all 3,000 rounds of this log"):
+            evaluate(log, {"p": learn_log(log, policy)})
+        for odd in (policy, [policy]):
+            with pytest.raises(InputError, match=f"the policies are a {type(odd).__name__}; a dict of policies by"):
+                evaluate(log, odd)
+
+    @pytest.mark.parametrize(("column", "role"), [("shown", "label"), ("clicked", "bit"), ("propensity", "probab")])
+    def test_a_column_with_a_role_is_no_policy(self, tmp_path: Path, column: str, role: str) -> None:
+        told = refusal("evaluate", log_of(tmp_path / "a.csv"), "--policy", column, "--out", tmp_path)
+        assert f"column '{column}' is the log's {role}" in told
+
+    def test_wrong_probabilities_judge_nobody(self, tmp_path: Path) -> None:
+        path = log_of(tmp_path / "a.csv", probability=1.0)
+        told = CliRunner().invoke(main, ["evaluate", str(path), "--policy", "ones", "--out", str(tmp_path)]).stdout
+        assert "better than" not in told
+        assert "Nobody can know which of ones and the log's own is better" in told
+        assert "is either wrong?\n" in told.replace("either\nwrong", "either wrong")
+        (difference,) = evaluate(Log(path, others=["ones"]), {"ones": "ones"}).differences
+        assert not difference.is_real
+        (difference,) = evaluate(Log(log_of(path), others=["best_guess"]), {"best": "best_guess"}).differences
+        assert difference.is_real
+        assert not difference.doubt
+
+
+class TestExploration:
+    def test_more_of_it_is_advised_only_where_it_would_help(self, tmp_path: Path) -> None:
+        for path in (log_of(tmp_path / "a.csv"), written(tmp_path / "b.csv", rounds(2))):
+            told = CliRunner().invoke(main, ["estimate", str(path), "--out", str(tmp_path)])
+            assert told.exit_code == 0, told.stderr
+            assert "Verdict: identified" not in told.stdout
+            assert "Had some of the rounds" not in told.stdout
+        greedy = log_of(tmp_path / "c.csv", probability=1.0)
+        told = CliRunner().invoke(main, ["estimate", str(greedy), "--greedy", "offer", "--out", str(tmp_path)])
+        assert "Had some of the rounds played a random label" in told.stdout

@@ -10,7 +10,7 @@ import click
 
 from fliptron.cli.group import INTERRUPTED, Whole, command
 from fliptron.cli.reading import log_options, open_log, reading
-from fliptron.cli.show import show, show_estimate
+from fliptron.cli.show import sentence, show, show_estimate
 from fliptron.experiments.roster import ROSTER
 from fliptron.learners.base import Learner
 from fliptron.learning import Progressive, learn_log
@@ -105,5 +105,5 @@ def learn(
         show(["rounds", "its mean bit", "true accuracy"], rows, title="What it would have earned as it learnt", left=0)
     if noise is not None and opened.has_probabilities:
         show_estimate(noise)
-        click.echo(f"\nVerdict: {noise.verdict}. {noise.reason[0].upper()}{noise.reason[1:]}.")
+        click.echo(f"\nVerdict: {noise.verdict}. {sentence(noise.reason)}")
     click.echo(f"Policy: {path}")

@@ -106,6 +106,12 @@ class Log:
         for name in self.others:
             if name not in given:
                 raise InputError(f"the log has no column {name!r} of a policy's choices; it has {', '.join(given)}")
+            role = next((role for role, each in self.roles.items() if each == name and role != "greedy"), None)
+            if role is not None or name == time:
+                raise InputError(
+                    f"column {name!r} is the log's {role or 'time'}; a column that says what another policy would have "
+                    "played is expected"
+                )
         besides = NOT_FEATURES if made is None else made.besides
         self._tags = "tag" if "tag" in besides and "tag" in given else None
         taken = {*self.roles.values(), *([time] if time else []), *besides, *self.others, *unused}
