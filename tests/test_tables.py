@@ -12,8 +12,10 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from fliptron import InputError, Log, RidgeRegression, evaluate, learn_log
+from fliptron import InputError, Log, RidgeRegression, evaluate, learn_log, load
 from fliptron.cli.group import commands as main
+from fliptron.encoding.records import is_missing
+from fliptron.lines import decimal_commas
 
 
 def rounds(n: int = 8) -> list[dict[str, Any]]:
@@ -115,3 +117,50 @@ class TestExploration:
         greedy = log_of(tmp_path / "c.csv", probability=1.0)
         told = CliRunner().invoke(main, ["estimate", str(greedy), "--greedy", "offer", "--out", str(tmp_path)])
         assert "Had some of the rounds played a random label" in told.stdout
+
+
+class TestDecimalCommas:
+    def test_a_log_and_a_table_have_numbers(self, tmp_path: Path) -> None:
+        rows = [row | {"age": row["age"] + 0.5, "weight": 1.5 * i or None} for i, row in enumerate(rounds())]
+        log = Log(written(tmp_path / "a.csv", rows, sep=";", decimal=",", na_rep="NA"))
+        assert log.schema is not None
+        assert log.schema.kinds == {"age": "number", "weight": "number"}
+        batch = next(log.batches())
+        assert batch.rounds.probability.tolist() == [0.5] * 8
+        assert batch.records.columns["age"].tolist() == [row["age"] for row in rows]
+        table = [{"age": row["age"], "weight": row["weight"], "kind": row["shown"]} for row in rows]
+        for name in ("b.csv", "b.tsv"):
+            mark = ";" if name == "b.csv" else "\t"
+            data = load(written(tmp_path / name, table, sep=mark, decimal=",", na_rep="NA"))
+            assert data.encoder is not None
+            assert data.encoder.schema.kinds == {"age": "number", "weight": "number"}
+            assert data.classes == ("bags", "hats")
+
+    def test_a_comma_among_words_or_beside_points_is_only_a_comma(self) -> None:
+        assert decimal_commas([["3,5", "a,b", "1", "31.12.2026"], ["4", "1,2", "NA", "1.2.2027"]]) == [0]
+        assert decimal_commas([["1,2", "0.5"], ["3,4", "1"]]) == []
+        assert decimal_commas([["1,2,3"], ["1,2"]]) == []
+
+
+class TestParts:
+    @pytest.mark.parametrize("kind", ["parquet", "csv", "jsonl"])
+    def test_a_part_without_a_column_has_gaps_there(self, tmp_path: Path, kind: str) -> None:
+        written(tmp_path / f"1.{kind}", [{"member": True} | row for row in rounds(4)])
+        written(tmp_path / f"2.{kind}", rounds(4))
+        log = Log(tmp_path)
+        assert log.features == ["member", "age"]
+        assert [is_missing(value) for value in next(log.batches()).records.columns["member"].tolist()] == [
+            *[False] * 4, *[True] * 4]  # fmt: skip
+
+    def test_parts_of_several_kinds_are_refused(self, tmp_path: Path) -> None:
+        written(tmp_path / "1.csv", rounds())
+        written(tmp_path / "2.jsonl", rounds())
+        told = refusal("estimate", tmp_path, "--out", tmp_path)
+        assert "stands for files that end in '.csv', '.jsonl'; files of one kind are expected" in told
+
+
+@pytest.mark.parametrize("given", ["", "\n", "age,shown,clicked\n1,2\n3,4,5\n"])
+def test_nobody_is_told_where_standard_input_is_kept(tmp_path: Path, given: str) -> None:
+    told = refusal("estimate", "-", "--out", tmp_path, given=given)
+    assert "standard input" in told
+    assert "fliptron-" not in told

@@ -5,10 +5,19 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import re
 import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
+from fliptron.encoding.records import is_no_number
+from fliptron.encoding.schema import FIRST
 from fliptron.refusals import InputError
+
+_COMMA, _POINT = (re.compile(rf"[+-]?\d*({mark}\d+)?([eE][+-]?\d+)?") for mark in (",", r"\."))
 
 
 def suffix_of(path: Path) -> str:
@@ -37,11 +46,9 @@ def flaw(path: str, called: str) -> str | None:
     if suffix_of(Path(path)) not in (".csv", ".tsv"):
         return None
     try:
-        mark = delimiter(first_line(path))
-        with gzip.open(path, "rb") if path.lower().endswith(".gz") else Path(path).open("rb") as raw:
-            file = io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
+        with _rows(path) as rows:
             width = None
-            for number, row in enumerate(csv.reader(file, delimiter=mark), start=1):
+            for number, row in enumerate(rows, start=1):
                 width = width or len(row)
                 if row and len(row) != width:
                     return f"{called}: line {number} has {len(row)} values; {width} are expected"
@@ -50,6 +57,37 @@ def flaw(path: str, called: str) -> str | None:
     except (OSError, ValueError, EOFError, csv.Error, zlib.error, InputError):
         return None
     return None
+
+
+def commas_in(path: str) -> list[int]:
+    """Which columns of a CSV file have decimal commas, by its first rows; see `decimal_commas`."""
+    if delimiter(first_line(path)) == ",":
+        return []
+    try:
+        with _rows(path) as rows:
+            return decimal_commas([row for row in islice(rows, 1, FIRST + 1) if row])
+    except (OSError, ValueError, EOFError, csv.Error, zlib.error):
+        return []  # whoever reads it will say what is wrong
+
+
+def decimal_commas(rows: Sequence[Sequence[str]]) -> list[int]:
+    """Which columns hold numbers such as 34,5; none where another column has decimal points."""
+    found = []
+    for at, cells in enumerate(zip(*rows, strict=False)):
+        there = [cell.strip() for cell in cells if not is_no_number(cell)]
+        if any("." in cell for cell in there) and all(map(_POINT.fullmatch, there)):
+            return []
+        if any("," in cell for cell in there) and all(map(_COMMA.fullmatch, there)):
+            found.append(at)
+    return found
+
+
+@contextmanager
+def _rows(path: str) -> Iterator[Any]:
+    """The rows of a CSV file, also of a zipped one."""
+    mark = delimiter(first_line(path))
+    with gzip.open(path, "rb") if path.lower().endswith(".gz") else Path(path).open("rb") as raw:
+        yield csv.reader(io.TextIOWrapper(raw, encoding="utf-8-sig", newline=""), delimiter=mark)
 
 
 def delimiter(line: str) -> str:

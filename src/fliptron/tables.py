@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fliptron.encoding.records import Table
-from fliptron.lines import check_header, delimiter, first_line, flaw, suffix_of
+from fliptron.lines import check_header, commas_in, delimiter, first_line, flaw, suffix_of
 from fliptron.refusals import InputError, missing
 
 NAMES: Mapping[str, tuple[str, ...]] = {
@@ -91,8 +91,11 @@ class TableFile:
         described = {row[0]: row[1] for row in self.rows("DESCRIBE SELECT * FROM {}")}
         self.columns = list(described)
         """The names of its columns."""
-        plain = [f"{_PLAIN[kind].format(quoted(each))} AS {quoted(each)}" for each, kind in described.items()
-                 if kind in _PLAIN]  # fmt: skip
+        how = {each: _PLAIN[kind] for each, kind in described.items() if kind in _PLAIN}
+        if "decimal_separator" in self._source:  # numbers with gaps that are words, such as NA, are words as yet
+            with_commas = (self.columns[at] for at in commas_in(self._paths[0]) if at < len(described))
+            how |= {each: "replace({}, ',', '.')" for each in with_commas if described[each] == "VARCHAR"}
+        plain = [f"{call.format(quoted(each))} AS {quoted(each)}" for each, call in how.items()]
         if plain:
             self._source = f"(SELECT * REPLACE ({', '.join(plain)}) FROM {self._source})"
         if made is None and self.columns == ["json"]:  # what DuckDB makes of other values than objects
@@ -257,11 +260,15 @@ def _reader(name: str, paths: Sequence[str]) -> str:
     readers = {_READERS.get(kind) for kind in kinds}
     if len(readers) != 1 or None in readers:
         odd = ", ".join(sorted(repr(kind) for kind in kinds))
+        if len(kinds) > 1:
+            raise InputError(f"{name} stands for files that end in {odd}; files of one kind are expected")
         raise InputError(f"{name} ends in {odd}; one of {', '.join(_READERS)} is expected, also with .gz behind")
     how = readers.pop()
+    parts = ", union_by_name = true" if len(paths) > 1 else ""  # a column that a part lacks is missing there
     if how == "read_csv":
         whole = sum(os.path.getsize(path) for path in paths) <= _WHOLE
         mark = delimiter(first_line(paths[0]))
         told = f"header = true, delim = '{mark}', quote = '\"', escape = '\"'"
-        return f"read_csv(?, {told}{', sample_size = -1' if whole else ''})"
-    return "read_json(?, format = 'newline_delimited')" if how == "read_json" else "read_parquet(?)"
+        told += ", decimal_separator = ','" if commas_in(paths[0]) else ""
+        return f"read_csv(?, {told}{', sample_size = -1' if whole else ''}{parts})"
+    return f"read_json(?, format = 'newline_delimited'{parts})" if how == "read_json" else f"read_parquet(?{parts})"

@@ -18,7 +18,7 @@ import platformdirs
 
 from fliptron.arrays import Array
 from fliptron.encoding.records import Table, as_column, is_missing
-from fliptron.lines import delimiter
+from fliptron.lines import decimal_commas, delimiter
 from fliptron.refusals import InputError, missing
 from fliptron.tables import TableFile, looks_like_a_log
 
@@ -179,6 +179,9 @@ def _lines(path: Path, label: str | None = None) -> tuple[list[str], list[tuple[
         if len(row) != width or width < 2:
             expected = f"{width}" if width > 1 else "at least 2"
             raise InputError(f"line {number} has {len(row)} values; {expected} are expected")
+    for at in decimal_commas([row for _, row in lines]) if mark != "," else ():
+        for _, row in lines:
+            row[at] = row[at].replace(",", ".")
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise InputError(f"two columns are called {twice!r}; every name may be there once")
