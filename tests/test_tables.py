@@ -164,3 +164,33 @@ def test_nobody_is_told_where_standard_input_is_kept(tmp_path: Path, given: str)
     told = refusal("estimate", "-", "--out", tmp_path, given=given)
     assert "standard input" in told
     assert "fliptron-" not in told
+
+
+@pytest.mark.parametrize("words", [("rejected", "accepted"), ("sent_back", "Accepted"), ("thumbs down", "thumbs up")])
+def test_bits_as_people_say_them(tmp_path: Path, words: tuple[str, str]) -> None:
+    log = Log(written(tmp_path / "a.csv", [row | {"clicked": words[row["clicked"]]} for row in rounds()]))
+    assert next(log.batches()).rounds.bit.tolist() == [row["clicked"] for row in rounds()]
+
+
+def test_the_label_by_another_name_is_no_feature(tmp_path: Path) -> None:
+    path = log_of(tmp_path / "a.csv")
+    log = Log(path)
+    assert log.features == ["age", "best_guess", "ones"]
+    assert "left out (the label played, by another name): offer" in log.describe()
+    assert "offer" not in next(log.batches()).records.columns
+    for told in ({"features": ["age", "offer"]}, {"others": ["offer"]}):
+        with pytest.raises(InputError, match="column 'offer' holds the label that was played in every round"):
+            Log(path, **told)
+    frame = pd.read_csv(path)
+    frame.loc[2500, "offer"] = "none"
+    frame.to_csv(path, index=False)
+    assert "offer" in Log(path).features
+
+
+def test_a_log_shows_itself(tmp_path: Path) -> None:
+    log = Log(written(tmp_path / "a.csv", rounds()))
+    assert repr(log) == f"Log({str(tmp_path / 'a.csv')!r}, 8 rounds, 2 labels, 1 features)"
+    assert "<td>age</td><td>number</td>" in log._repr_html_()
+    assert "<td>clicked</td><td>bit</td>" in log._repr_html_()
+    with pytest.raises(InputError, match="the log is a DataFrame; the name of a file"):
+        Log(pd.DataFrame(rounds()))
