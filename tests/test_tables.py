@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from fliptron import InputError, Log, RidgeRegression, evaluate, learn_log, load
+from fliptron import RCNBF, InputError, Log, Policy, RidgeRegression, evaluate, learn_log, load
 from fliptron.cli.group import commands as main
 from fliptron.encoding.records import is_missing
 from fliptron.lines import decimal_commas
@@ -164,6 +164,22 @@ def test_nobody_is_told_where_standard_input_is_kept(tmp_path: Path, given: str)
     told = refusal("estimate", "-", "--out", tmp_path, given=given)
     assert "standard input" in told
     assert "fliptron-" not in told
+
+
+class TestToldLearners:
+    def test_they_are_told_or_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(tmp_path)
+        log_of(Path("a.csv"), 1000)
+        for name in ("RCNBF", "Fliptron-told"):
+            assert f"{name} must be told the flip rates" in refusal("learn", "a.csv", "--learner", name)
+        assert "BPA takes no flip rates" in refusal("learn", "a.csv", "--learner", "BPA", "--rates", 0.1, 0.2)
+        told = ["learn", "a.csv", "--learner", "RCNBF", "--rates", "0.1", "0.2", "--gamma", "0.2"]
+        assert CliRunner().invoke(main, [*told, "--holdout", "0.5"]).exit_code == 0
+        assert Policy.load("policy.npz").learner.params["rates"] == (0.1, 0.2)
+        assert CliRunner().invoke(main, told).exit_code == 0  # the same command goes on
+        assert "cannot be changed" in refusal("learn", "a.csv", "--rates", 0.1, 0.3)
+        with pytest.raises(InputError, match="a RCNBF needs rates, which nobody has given"):
+            learn_log(Log("a.csv"), RCNBF)
 
 
 @pytest.mark.parametrize("words", [("rejected", "accepted"), ("sent_back", "Accepted"), ("thumbs down", "thumbs up")])
