@@ -163,6 +163,10 @@ class TestOwnFiles:
         (tmp_path / "a.csv").write_text("age,city,class\n31,Rome,hats\n22,Oslo,bags\n44,Rome,hats\n")
         assert load(tmp_path / "a.csv").classes == ("bags", "hats")
 
+    def test_a_number_that_no_float_holds_is_refused(self) -> None:
+        with pytest.raises(InputError, match="column 'z' holds a whole number of 1329 bits; a finite number"):
+            Dataset.of_records({"z": [10**400] * 300}, ["a", "b", "c"] * 100)
+
     def test_csv_as_spreadsheets_write_it(self, tmp_path: Path) -> None:
         path = tmp_path / "sheet.csv"
         path.write_text('\ufeff"0","1","label"\n"3","4","1.0"\n"0","2","2"\n', encoding="utf-8")
@@ -347,6 +351,8 @@ class QuietHandler(http.server.SimpleHTTPRequestHandler):
         ([[1j, 2.0]], [0], "real numbers are expected"),
         (np.eye(2), [0, np.nan], "y holds nan"),
         (np.eye(2), np.array([0, "a"], dtype=object), "cannot be sorted"),
+        (np.eye(2), ["a", None], "y holds nothing in row 1; every row needs a label"),
+        (np.eye(2), ["", "a"], "y holds nothing in row 0; every row needs a label"),
     ],
 )
 def test_bad_arrays_are_refused(X: Any, y: Any, words: Any) -> None:
