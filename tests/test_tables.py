@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from fliptron import RCNBF, InputError, Log, Policy, RidgeRegression, evaluate, learn_log, load
 from fliptron.cli.group import commands as main
 from fliptron.encoding.records import is_missing
+from fliptron.experiments.plan import Spec
 from fliptron.lines import decimal_commas
 
 
@@ -210,3 +211,33 @@ def test_a_log_shows_itself(tmp_path: Path) -> None:
     assert "<td>clicked</td><td>bit</td>" in log._repr_html_()
     with pytest.raises(InputError, match="the log is a DataFrame; the name of a file"):
         Log(pd.DataFrame(rounds()))
+
+
+class TestRun:
+    def test_it_shows_what_columns_hold_and_can_be_told(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(tmp_path)
+        rows = [{"size": "XL" if i % 5 == 0 else i % 7, "age": i % 11, "kind": "ab"[i % 2]} for i in range(40)]
+        written(Path("t.csv"), rows)
+        run = ["run", "--dataset", "t.csv", "--rounds", "200", "--seeds", "1", "--learner", "RidgeRegression"]
+        assert "among numbers; numbers are expected, or give the column's kind" in refusal(*run)
+        told = CliRunner().invoke(main, [*run, "--kind", "size=category"])
+        assert told.exit_code == 0, told.stderr
+        assert "40 rows, 2 classes: 'a', 'b'" in told.stderr
+        assert "size: category of" in told.stderr
+        assert "age: number" in told.stderr
+        assert "column 'agee', which is not there" in refusal(*run, "--kind", "agee=number")
+
+    def test_kinds_are_for_rows_that_are_encoded(self) -> None:
+        with pytest.raises(InputError, match="kinds of x0 are given, but rows that are not encoded are only numbers"):
+            load("iris", kinds={"x0": "number"})
+        data = load("iris", encode=True, kinds={"x0": "category"})
+        assert data.encoder is not None
+        assert data.encoder.schema.kinds["x0"] == "category"
+        plain, told = (Spec("iris", (0.2, 0.4), "RCNBF", 100, 0, kinds=kinds) for kinds in ({}, {"x0": "category"}))
+        assert plain.id != told.id
+
+
+def test_a_list_in_a_record_is_named_with_its_row(tmp_path: Path) -> None:
+    rows = [row | {"tags": ["a", "b"]} for row in rounds()]
+    told = refusal("estimate", written(tmp_path / "a.jsonl", rows), "--out", tmp_path)
+    assert "column 'tags' holds a list in row 0; words and numbers are expected" in told

@@ -56,6 +56,8 @@ class Spec:
     """Whether rows are encoded; None: those of a user's own table are."""
     label: str | None = None
     """The column of a table that holds the right label."""
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    """What columns hold, by name, where it should not be inferred."""
 
     @cached_property
     def id(self) -> str:
@@ -64,7 +66,8 @@ class Spec:
         Parameters count with their defaults, data with its content, and the code that plays this learner by its
         meaning: a changed default or update is another run, a comment or an edit elsewhere is not.
         """
-        text = json.dumps(asdict(self) | {"params": self.effective, "code": self.code}, sort_keys=True)
+        told = {name: value for name, value in asdict(self).items() if name != "kinds" or value}
+        text = json.dumps(told | {"params": self.effective, "code": self.code}, sort_keys=True)
         return hashlib.sha256((text + _identity(self.dataset)).encode()).hexdigest()[:16]
 
     @cached_property
@@ -133,7 +136,7 @@ def grid(
     seeds
         One run per seed.
     options
-        `order`, `raw`, `dtype`, `rows`, `encode` and `label`, as in `Spec`.
+        `order`, `raw`, `dtype`, `rows`, `encode`, `label` and `kinds`, as in `Spec`.
 
     Examples
     --------
