@@ -66,6 +66,15 @@ def test_labels_of_thirty_digits_are_told_apart(tmp_path: Path) -> None:
     assert next(log.batches()).rounds.label.tolist() == [0, 1] * 4
 
 
+def test_a_label_is_as_it_is_written(tmp_path: Path) -> None:
+    rows = [row | {"shown": ("007", "7", "042")[i % 3], "it's": "007"} for i, row in enumerate(rounds(12))]
+    log = Log(written(tmp_path / "a.csv", rows), others=["it's"])
+    assert log.labels == ("007", "042", "7")
+    batch = next(log.batches())
+    assert batch.rounds.label.tolist() == [0, 2, 1] * 4
+    assert batch.others["it's"].tolist() == [0] * 12
+
+
 def log_of(path: Path, n: int = 3000, probability: float | None = None, **more: Any) -> Path:
     """Rounds of an ε-greedy policy whose labels a column tells, and the choices of others."""
     random = np.random.default_rng(1)

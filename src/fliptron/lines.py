@@ -17,6 +17,8 @@ from fliptron.encoding.records import is_no_number
 from fliptron.encoding.schema import FIRST
 from fliptron.refusals import InputError
 
+PADDED = re.compile(r"[+-]?0\d+")
+"""A whole number that was written as a name, such as 007."""
 _COMMA, _POINT = (re.compile(rf"[+-]?\d*({mark}\d+)?([eE][+-]?\d+)?") for mark in (",", r"\."))
 
 
@@ -61,13 +63,13 @@ def flaw(path: str, called: str) -> str | None:
 
 def commas_in(path: str) -> list[int]:
     """Which columns of a CSV file have decimal commas, by its first rows; see `decimal_commas`."""
-    if delimiter(first_line(path)) == ",":
-        return []
-    try:
-        with _rows(path) as rows:
-            return decimal_commas([row for row in islice(rows, 1, FIRST + 1) if row])
-    except (OSError, ValueError, EOFError, csv.Error, zlib.error):
-        return []  # whoever reads it will say what is wrong
+    return [] if delimiter(first_line(path)) == "," else decimal_commas(_head(path))
+
+
+def padded_in(path: str) -> list[int]:
+    """Which columns of a CSV file hold whole numbers such as 007, by its first rows: names rather than numbers."""
+    columns = [[cell.strip() for cell in cells] for cells in zip(*_head(path), strict=False)]
+    return [at for at, cells in enumerate(columns) if any(map(PADDED.fullmatch, cells))]
 
 
 def decimal_commas(rows: Sequence[Sequence[str]]) -> list[int]:
@@ -80,6 +82,14 @@ def decimal_commas(rows: Sequence[Sequence[str]]) -> list[int]:
         if any("," in cell for cell in there) and all(map(_COMMA.fullmatch, there)):
             found.append(at)
     return found
+
+
+def _head(path: str) -> list[list[str]]:
+    try:
+        with _rows(path) as rows:
+            return [row for row in islice(rows, 1, FIRST + 1) if row]
+    except (OSError, ValueError, EOFError, csv.Error, zlib.error):
+        return []  # whoever reads it will say what is wrong
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fliptron.encoding.records import Table
-from fliptron.lines import check_header, commas_in, delimiter, first_line, flaw, suffix_of
+from fliptron.lines import check_header, commas_in, delimiter, first_line, flaw, padded_in, suffix_of
 from fliptron.refusals import InputError, missing
 
 NAMES: Mapping[str, tuple[str, ...]] = {
@@ -105,6 +105,15 @@ class TableFile:
         self.mixed = {name for name, kind in described.items() if kind == "JSON"}
         """Those whose values are of several kinds, each as JSON writes it."""
 
+    def keep_words(self, names: Sequence[str]) -> None:
+        """Take columns of a CSV file as they are written where that is no number: 007 is not 7."""
+        if "read_csv(" not in self._source or suffix_of(Path(self._paths[0])) not in (".csv", ".tsv"):
+            return
+        padded = [self.columns[at] for at in padded_in(self._paths[0]) if at < len(self.columns)]
+        kept = ", ".join(f"{_text(name)}: 'VARCHAR'" for name in padded if name in names)
+        if kept:
+            self._source = self._source.replace("read_csv(?, ", f"read_csv(?, types = {{{kept}}}, ", 1)
+
     def rows(self, query: str) -> list[Any]:
         """What a query finds, all of it; {} stands for the table."""
         with self._opened() as database:
@@ -182,6 +191,10 @@ def said(error: Exception) -> str:
 def quoted(name: str) -> str:
     """A column's name as a query has it."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def _text(words: str) -> str:
+    return "'" + words.replace("'", "''") + "'"
 
 
 def from_json(text: Any) -> Any:

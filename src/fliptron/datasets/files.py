@@ -18,12 +18,12 @@ import platformdirs
 
 from fliptron.arrays import Array
 from fliptron.encoding.records import Table, as_column, is_missing
-from fliptron.lines import decimal_commas, delimiter
+from fliptron.lines import PADDED, decimal_commas, delimiter
 from fliptron.refusals import InputError, missing
 from fliptron.tables import TableFile, looks_like_a_log
 
 _LABEL = ("label", "class", "target", "y")  # what a column of right labels may be called
-_WHOLE, _PADDED = re.compile(r"[+-]?\d+"), re.compile(r"[+-]?0\d")
+_WHOLE = re.compile(r"[+-]?\d+")
 _MOST, _EXACT = 2**63, 2**53  # beyond these, whole numbers and floats do not tell every label from the next
 Content = tuple[Any, Any]
 """Examples and labels, as read."""
@@ -257,7 +257,7 @@ def _is_header(first: list[str], rest: list[list[str]]) -> bool:
 
 def _labels(cells: list[str]) -> Array:
     """Numbers where all are, whole where they can be; the words themselves otherwise, as 007 or forty digits are."""
-    if not all(map(_is_number, cells)) or any(map(_PADDED.match, cells)):
+    if not all(map(_is_number, cells)) or any(map(PADDED.fullmatch, cells)):
         return np.array(cells)
     if all(map(_WHOLE.fullmatch, cells)):
         numbers = [int(cell) if len(cell) < 25 else _MOST for cell in cells]

@@ -96,7 +96,7 @@ class Log:
             "format": format,
         }  # fmt: skip
         made = made_table(source if isinstance(source, Mapping) else self.name, format)
-        self._file, self._order = TableFile(self.name, made), ""
+        self._file = TableFile(self.name, made)
         self._movable = not isinstance(source, Mapping) and self.name != "-"
         self._fixed = _fixed(probability)
         given = self._file.columns
@@ -108,13 +108,10 @@ class Log:
         unused = set()
         if (self._fixed is not None or probability == "uniform") and "probability" in self.roles:
             unused = {self.roles.pop("probability")}
-        if time is not None:
-            if time not in given:
-                raise InputError(f"the log has no column {time!r} to order it by; it has {', '.join(given)}")
-            ties = f"hash({', '.join(map(quoted, given))})"  # any order, but always the same
-            self._order = f" ORDER BY {quoted(time)}, {ties}"
+        self._order = _order(time, given)
         self.others = list(others)
         """Columns that say what other policies would have played."""
+        self._file.keep_words([*(self.roles[each] for each in ("label", "greedy") if each in self.roles), *self.others])
         check_others(self.others, given, self.roles | ({} if time is None else {"time": time}))
         besides = NOT_FEATURES if made is None else made.besides
         self._tags = "tag" if "tag" in besides and "tag" in given else None
@@ -271,6 +268,15 @@ def _same(values: Array, others: list[Any]) -> bool:
         return bool(values.tolist() == others)
     except ValueError:  # lists, as NumPy compares them
         return False
+
+
+def _order(time: str | None, given: Sequence[str]) -> str:
+    if time is None:
+        return ""
+    if time not in given:
+        raise InputError(f"the log has no column {time!r} to order it by; it has {', '.join(given)}")
+    ties = f"hash({', '.join(map(quoted, given))})"  # any order, but always the same
+    return f" ORDER BY {quoted(time)}, {ties}"
 
 
 def _name(source: Any) -> str:
