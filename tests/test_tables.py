@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from fliptron import RCNBF, InputError, Log, Policy, RidgeRegression, evaluate, learn_log, load
+from fliptron import RCNBF, Dataset, InputError, Log, Policy, RidgeRegression, evaluate, learn_log, load
 from fliptron.cli.group import commands as main
 from fliptron.encoding.records import is_missing
 from fliptron.experiments.plan import Spec
@@ -250,3 +250,50 @@ def test_a_list_in_a_record_is_named_with_its_row(tmp_path: Path) -> None:
     rows = [row | {"tags": ["a", "b"]} for row in rounds()]
     told = refusal("estimate", written(tmp_path / "a.jsonl", rows), "--out", tmp_path)
     assert "column 'tags' holds a list in row 0; words and numbers are expected" in told
+
+
+class TestOwnTables:
+    @pytest.mark.parametrize("how", [{"encode": False}, {"unit_norm": False}, {"dtype": "float32"}, {}])
+    def test_the_label_is_in_the_column_named_however_rows_are_kept(self, tmp_path: Path, how: Any) -> None:
+        path = tmp_path / "lf.csv"
+        path.write_text("kind,a,b\ncat,3,4\ndog,0,2\ncat,6,9\n")
+        data = load(path, label="kind", **how)
+        assert data.classes == ("cat", "dog")
+        with pytest.raises(InputError, match=r"no column is called 'nonsense'; there are kind, a, b"):
+            load(path, label="nonsense", **how)
+        path.write_text("label,a,b\n7,3,4\n8,0,2\n7,6,9\n")
+        assert load(path, **how).classes == (7, 8)
+
+    def test_only_a_tables_column_can_be_named(self, tmp_path: Path) -> None:
+        with pytest.raises(InputError, match="label is 'nonsense', but iris has the labels it has"):
+            load("iris", label="nonsense")
+        np.savez(tmp_path / "a.npz", X=np.eye(3), y=[0, 1, 1])
+        with pytest.raises(InputError, match="label is 'y', but only a table has a column"):
+            load(tmp_path / "a.npz", label="y")
+
+    @pytest.mark.parametrize(
+        ("labels", "classes"),
+        [
+            (("007", "7"), ("007", "7")),
+            (("1234567890123456789", "1234567890123456790"), (1234567890123456789, 1234567890123456790)),
+            ((f"{10**25}", f"{10**25 + 1}"), (f"{10**25}", f"{10**25 + 1}")),
+            (("1e25", "2e25"), ("1e25", "2e25")),
+            (("1_0", "10"), ("10", "1_0")),
+            (("-3", "+3"), (-3, 3)),
+            (("1.5", "2"), (1.5, 2.0)),
+        ],
+    )
+    def test_labels_that_differ_are_told_apart(self, tmp_path: Path, labels: Any, classes: Any) -> None:
+        (tmp_path / "a.csv").write_text(f"a,b,kind\n1,2,{labels[0]}\n2,1,{labels[1]}\n3,1,{labels[0]}\n")
+        assert load(tmp_path / "a.csv").classes == classes
+        assert load(tmp_path / "a.csv", encode=False).classes == classes
+
+    def test_a_table_with_a_column_of_bits_and_a_label_that_somebody_named(self, tmp_path: Path) -> None:
+        (tmp_path / "a.csv").write_text("age,converted,label\n31,1,hats\n22,0,bags\n44,0,hats\n")
+        assert load(tmp_path / "a.csv", label="label").classes == ("bags", "hats")
+        (tmp_path / "a.csv").write_text("age,city,class\n31,Rome,hats\n22,Oslo,bags\n44,Rome,hats\n")
+        assert load(tmp_path / "a.csv").classes == ("bags", "hats")
+
+    def test_a_number_that_no_float_holds_is_refused(self) -> None:
+        with pytest.raises(InputError, match="column 'z' holds a whole number of 1329 bits; a finite number"):
+            Dataset.of_records({"z": [10**400] * 300}, ["a", "b", "c"] * 100)
