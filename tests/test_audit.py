@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from fliptron import LeastMeanSquares, RidgeRegression, Rounds, audit, simulate
+from fliptron import LeastMeanSquares, Log, RidgeRegression, Rounds, audit, simulate
+
+
+def test_without_probabilities_the_mean_bit_still_bounds_the_rates(tmp_path: Path) -> None:
+    rows = "".join(f"{20 + i % 37},{'ab'[i % 2]},{int(i % 4 == 0)}\n" for i in range(4000))
+    (tmp_path / "log.csv").write_text("age,shown,clicked\n" + rows)
+    found = audit(Log(tmp_path / "log.csv"))
+    assert found.verdict == "not identified"
+    assert found.intervals["rho0"] == pytest.approx((0.0, 0.25), abs=0.015)
+    assert found.intervals["rho1"] == pytest.approx((0.0, 0.75), abs=0.015)
+    assert min(found.intervals[name][1] - 0.25 for name in ("rho0", "accuracy", "beta")) > 0.0
+    assert "ρ0 is at most the mean bit" in found.reason
 
 
 class TestAudit:

@@ -172,6 +172,8 @@ class TestOwnFiles:
             ("a.csv", "a,a,label\n1,2,0\n1,x,1\n", "two columns are called 'a'"),
             ("a.csv", "a,b,label\n,,0\n,,1\n", "no column holds a value"),
             ("a.csv", "age,clicked,propensity\n1,0,0.5\n2,1,0.5\n", "this is a log of rounds"),
+            ("a.csv", "age,shown,clicked\n31,hats,1\n22,bags,0\n44,hats,0\n", "this is a log of rounds"),
+            ("a.csv", b"a,city,kind\n1,Malm\xf6,x\n2,Oslo,y\n", "a.csv is not UTF-8 text; save it as UTF-8"),
             ("a.csv", "1,2,0\n1,inf,1\n", "column 'x1' holds 'inf' in row 1 among numbers"),
             ("a.csv", "1,2,0\n1,3,0\n", "has 1 class; at least 2"),
             ("a.csv", "5\n6\n", "line 1 has 1 values; at least 2"),
@@ -186,7 +188,7 @@ class TestOwnFiles:
     )
     def test_bad_files_are_refused(self, tmp_path: Path, name: Any, content: Any, words: Any) -> None:
         path = tmp_path / name
-        path.write_text(content)
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
         with pytest.raises(InputError, match=words) as caught:
             load(path)
         assert name in str(caught.value)
@@ -304,6 +306,8 @@ class QuietHandler(http.server.SimpleHTTPRequestHandler):
         ([[1j, 2.0]], [0], "real numbers are expected"),
         (np.eye(2), [0, np.nan], "y holds nan"),
         (np.eye(2), np.array([0, "a"], dtype=object), "cannot be sorted"),
+        (np.eye(2), ["a", None], "y holds nothing in row 1; every row needs a label"),
+        (np.eye(2), ["", "a"], "y holds nothing in row 0; every row needs a label"),
     ],
 )
 def test_bad_arrays_are_refused(X: Any, y: Any, words: Any) -> None:

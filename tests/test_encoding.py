@@ -91,7 +91,7 @@ class TestSchema:
         ("records", "given", "words"),
         [
             ([], {}, "no records"),
-            ([{"a": [1, 2]}], {}, r"column 'a' holds \[1, 2\], a list"),
+            ([{"a": [1, 2]}], {}, "column 'a' holds a list in row 0; words and numbers"),
             ([{"a": 1}, {"a": "x"}, {"a": 2}], {}, "column 'a' holds 'x' in row 1 among numbers"),
             ([{"a": 1}], {"b": "number"}, "a kind is given for column 'b', which is not there"),
             ([{"a": 1}], {"a": "word"}, "the kind of column 'a' is 'word'"),

@@ -44,6 +44,13 @@ def test_a_plan_is_every_combination(tmp_path: Path) -> None:
     assert len({spec.id for spec in specs}) == len(specs)
 
 
+def test_a_plan_names_the_column_of_labels(tmp_path: Path) -> None:
+    spec = read_plan(written(tmp_path, GOOD.replace('order = "shuffle"', 'label = "kind"\nencode = true')))[-1]
+    assert (spec.label, spec.encode) == ("kind", True)
+    with pytest.raises(InputError, match=r"field 'label': 3 will not do; the name of a column is expected"):
+        read_plan(written(tmp_path, GOOD.replace('order = "shuffle"', "label = 3")))
+
+
 def test_an_id_depends_on_all_that_decides_the_numbers_and_nothing_else() -> None:
     base = {"datasets": ["digits"], "rates": [(0.2, 0.4)], "learners": {"RCNBF": {"gamma": [0.1]}}}
     (first,) = grid(**base, rounds=1000, seeds=[0])

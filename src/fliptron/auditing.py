@@ -14,7 +14,7 @@ from fliptron.encoding.encoder import Encoder
 from fliptron.learners.base import Learner
 from fliptron.learners.regression import LeastMeanSquares, RidgeRegression
 from fliptron.logs.log import Batch, Log
-from fliptron.noise.estimate import Estimate
+from fliptron.noise.estimate import Z95, Estimate
 from fliptron.noise.plateaus import Plateaus, Window
 from fliptron.refusals import InputError, whole
 from fliptron.rounds import Rounds
@@ -69,13 +69,15 @@ def audit(
         reference = Reference(rounds)
         plateaus = Plateaus(n_classes=len(rounds.labels), window=window, half_life=half_life)
         done = 0 if cluster is None else _read_by(cluster, rounds, plateaus, progress)
+        ones = 0
         for batch in rounds.batches(skip=done):
             plateaus.observe(reference.read(batch)[0])
             done += len(batch.rounds)
+            ones += int(batch.rounds.bit.sum())
             if progress is not None:
                 progress(done)
         found = plateaus.estimate()
-        return found if rounds.has_probabilities else _without_probabilities(found)
+        return found if rounds.has_probabilities else _without_probabilities(found, ones, done)
     table = with_margins(rounds, n_classes)
     plateaus = Plateaus(n_classes=_classes(table, n_classes), window=window, half_life=half_life)
     cuts = np.linspace(0, len(table), max(round(len(table) / plateaus.window), 1) + 1).astype(int)
@@ -157,12 +159,24 @@ def _reference(n_classes: int, n_features: int) -> Learner:
     return kind(n_classes=n_classes, n_features=n_features)
 
 
-def _without_probabilities(found: Estimate) -> Estimate:
+def _without_probabilities(found: Estimate, ones: int, rounds: int) -> Estimate:
+    """What is known whatever was played: the mean bit is ρ0 + β·accuracy, so that ρ0 ≤ mean ≤ 1 − ρ1 if β ≥ 0."""
     reason = (
         "the log does not say with which probability each label was played, so nobody can know what a random label "
-        "earns, and with it ρ0; what is left are the bounds given here"
+        "earns, and with it ρ0; what is left are the bounds given here: ρ0 is at most the mean bit, and ρ1 at most 1 "
+        "minus it"
     )
-    return replace(found, verdict="not identified", reason=reason, accuracy=None, greedy_accuracy=None)
+    centre = (ones + 2) / (rounds + 4)  # Agresti and Coull's
+    half = Z95 * float(np.sqrt(centre * (1 - centre) / (rounds + 4)))
+    bounds = {"rho0": (0.0, min(centre + half, 1.0)), "rho1": (0.0, min(1.0 - centre + half, 1.0)), "beta": (0.0, 1.0)}
+    return replace(
+        found,
+        verdict="not identified",
+        reason=reason,
+        intervals={name: bounds.get(name, (0.0, 1.0)) for name in found.intervals},
+        accuracy=None,
+        greedy_accuracy=None,
+    )
 
 
 def _classes(rounds: Rounds, n_classes: int | None) -> int:

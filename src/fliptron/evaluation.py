@@ -68,14 +68,18 @@ class Difference:
     accuracy: float | None
     """The difference of true accuracies; None where β is not identified."""
     interval: Interval | None
+    doubt: str = ""
+    """Why nothing can be said at all, if so."""
 
     @property
     def is_real(self) -> bool:
         """Whether chance does not explain it. The flips cannot change its sign."""
         low, high = self.bits_interval
-        return low > 0.0 or high < 0.0
+        return not self.doubt and (low > 0.0 or high < 0.0)
 
     def __str__(self) -> str:
+        if self.doubt:
+            return f"Nobody can know which of {self.first} and {self.second} is better: {self.doubt}."
         better, worse = (self.first, self.second) if self.bits >= 0.0 else (self.second, self.first)
         if not self.is_real:
             low, high = self.interval or self.bits_interval
@@ -144,7 +148,7 @@ class Evaluation:
 
 
 def evaluate(
-    log: Log, policies: Mapping[str, Policy | str], *, skip: int = 0, progress: Progress | None = None
+    log: Log, policies: Mapping[str, Policy | str], *, skip: int | None = None, progress: Progress | None = None
 ) -> Evaluation:
     """What policies would have earned on the rounds of a log, and how often they are truly right.
 
@@ -156,12 +160,15 @@ def evaluate(
         Policies by name: a `Policy`, which is not changed, or a column of the log (named among its `others`) that says
         what another one would have played.
     skip
-        Rounds at the start of the log that count for the flip rates only, such as those a policy has learnt from.
+        Rounds at the start of the log that count for the flip rates only. By default those that a policy has learnt
+        from, where it would look better than it is; 0 judges by these too.
     progress
         Called after each batch with the rounds read so far.
     """
-    skip = whole("skip", skip, 0)
-    _check(log, policies, skip)
+    _check(log, policies)
+    skip = _learnt(log, policies) if skip is None else whole("skip", skip, 0)
+    if skip >= log.n_rounds:
+        raise InputError(f"all {log.n_rounds:,} rounds are left out; at least one is needed to judge by")
     sums = {name: _Sums() for name in (LOGGED, *policies)}
     pairs = list(zip(sums, list(sums)[1:], strict=False))
     apart = {pair: _Sums() for pair in pairs}
@@ -194,13 +201,31 @@ def evaluate(
             total.add(np.ones(len(part)), bit, robust[pair[1]] - robust[pair[0]])
     noise = plateaus.estimate()
     values = {name: each.value(noise) for name, each in sums.items()}
-    return Evaluation(noise, values, tuple(apart[pair].difference(noise, pair[1], pair[0]) for pair in pairs))
+    doubts = {name: each.doubt(name) for name, each in sums.items()}
+    differences = [
+        apart[pair].difference(noise, pair[1], pair[0], doubts[pair[1]] or doubts[pair[0]]) for pair in pairs
+    ]
+    return Evaluation(noise, values, tuple(differences))
 
 
-def _check(log: Any, policies: Mapping[str, Any], skip: int) -> None:
+def _learnt(log: Log, policies: Mapping[str, Any]) -> int:
+    """The rounds of the log, from the first on, that one of the policies has learnt from."""
+    done = {name: each.learnt.get(log.fingerprint, 0) for name, each in policies.items() if isinstance(each, Policy)}
+    for name, rounds in done.items():
+        if rounds >= log.n_rounds:
+            raise InputError(
+                f"{name} has learnt from all {log.n_rounds:,} rounds of this log, so it would look better than it is; "
+                "one that learnt from fewer, or another log, is expected (or skip=0, if it must be)"
+            )
+    return max(done.values(), default=0)
+
+
+def _check(log: Any, policies: Any) -> None:
     """Refuse what cannot be judged, before anything is read."""
     if not isinstance(log, Log):
         raise InputError(f"the log is a {type(log).__name__}; a Log is expected")
+    if not isinstance(policies, Mapping):
+        raise InputError(f"the policies are a {type(policies).__name__}; a dict of policies by name is expected")
     for name, policy in policies.items():
         if name == LOGGED:
             raise InputError(f"{LOGGED!r} is the name of the policy that made the log; another is expected")
@@ -209,8 +234,6 @@ def _check(log: Any, policies: Mapping[str, Any], skip: int) -> None:
     if not log.has_probabilities:
         raise InputError("the log does not say with which probability labels were played, so no other policy's value "
                          "can be known")  # fmt: skip
-    if skip >= log.n_rounds:
-        raise InputError(f"all {log.n_rounds:,} rounds are left out; at least one is needed to judge by")
 
 
 class _Sums:
@@ -249,12 +272,22 @@ class _Sums:
         } if known else None  # fmt: skip
         return Value(mean, {name: sqrt(each) for name, each in variance.items()}, accuracy, effective, n)
 
-    def difference(self, noise: Estimate, first: str, second: str) -> Difference:
+    def doubt(self, name: str) -> str:
+        """Why a policy cannot be judged at all: Σ_r P(r)·1[a = r]/P(r) = 1, so the mean of w must be 1."""
+        mean = self.w / self.n
+        if abs(mean - 1.0) <= 5 * sqrt(max(self.ww / self.n - mean**2, 0.0) / self.n) + 0.05:
+            return ""
+        return (
+            f"the weights 1/probability of the rounds in which {name} would have played the same average {mean:.3g} "
+            "and not 1, so the probabilities are wrong, or it would often have played what never was"
+        )
+
+    def difference(self, noise: Estimate, first: str, second: str, doubt: str) -> Difference:
         mean = self.r / self.n
         half = Z95 * sqrt(max(self.rr / self.n - mean**2, 0.0) / self.n)
         bits = (mean - half, mean + half)
         if noise.verdict == "not identified":
-            return Difference(first, second, mean, bits, None, None)
+            return Difference(first, second, mean, bits, None, None, doubt)
         beta, (low, high) = noise.beta, noise.intervals["beta"]
         scaled = mean / beta
         down, up = abs(scaled) * (high - beta) / high, abs(scaled) * (beta - low) / max(low, 1e-3)
@@ -262,7 +295,8 @@ class _Sums:
         ends = np.array([scaled - sqrt((half / beta) ** 2 + down**2), scaled + sqrt((half / beta) ** 2 + up**2)])
         corners = np.divide.outer(np.array(bits), np.array([max(low, 1e-3), high]))  # β has no part in the sign
         least, most = np.clip([max(ends[0], corners.min()), min(ends[1], corners.max())], -1.0, 1.0)
-        return Difference(first, second, mean, bits, float(np.clip(scaled, -1.0, 1.0)), (float(least), float(most)))
+        value, interval = float(np.clip(scaled, -1.0, 1.0)), (float(least), float(most))
+        return Difference(first, second, mean, bits, value, interval, doubt)
 
 
 def _numbers(name: str, policy: Policy, log: Log) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from inspect import signature
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -81,6 +82,10 @@ class Policy:
         self.encoder = Encoder.of(known, len(self.labels), curves)
         if not (isinstance(learner, type) and issubclass(learner, Learner)):
             raise InputError(f"the learner is {learner!r}; one of our classes, such as Fliptron, is expected")
+        lacking = [name for name, each in signature(learner).parameters.items()
+                   if each.default is each.empty and name not in ("n_classes", "n_features", *settings)]  # fmt: skip
+        if lacking:
+            raise InputError(f"a {learner.__name__} needs {' and '.join(lacking)}, which nobody has given")
         shape: dict[str, Any] = {"n_classes": len(self.labels), "n_features": self.encoder.n_features}
         try:
             self.learner = learner(**shape, **settings)

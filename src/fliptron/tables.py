@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import csv
 import glob
-import gzip
-import io
 import json
 import os
 import shutil
 import sys
 import tempfile
 import weakref
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from fliptron.encoding.records import Table
+from fliptron.lines import check_header, commas_in, delimiter, first_line, flaw, padded_in, suffix_of
 from fliptron.refusals import InputError, missing
 
 NAMES: Mapping[str, tuple[str, ...]] = {
@@ -38,6 +35,11 @@ _READERS = {
     **dict.fromkeys((".jsonl", ".ndjson", ".json"), "read_json"),
 }
 _WHOLE = 200 * 2**20  # bytes of CSV up to which the whole file tells a column's type
+_PLAIN = {
+    "TIMESTAMP WITH TIME ZONE": "make_timestamp(epoch_us({}))",  # the moment, as UTC's clocks showed it
+    "HUGEINT": "CAST({} AS VARCHAR)",  # no number of NumPy's: labels would lose their last digits
+    "UHUGEINT": "CAST({} AS VARCHAR)",
+}
 _TALK = ("Possible", "*", "Original Line", "LINE", "This", "Try", "^")
 
 
@@ -82,19 +84,35 @@ class TableFile:
         if made is None:
             self._paths, self._spool = found_files(name)
             self._source = _reader(name, self._paths)
-            _check_header(self._paths[0])
+            check_header(self._paths[0], self._called(self._paths[0]))
         else:
             self._paths, self._spool, self._source = made.paths, made.folder, made.query
         self._asked = [[glob.escape(path) for path in self._paths]]  # a * in a file's name is only a *
         described = {row[0]: row[1] for row in self.rows("DESCRIBE SELECT * FROM {}")}
         self.columns = list(described)
         """The names of its columns."""
+        how = {each: _PLAIN[kind] for each, kind in described.items() if kind in _PLAIN}
+        if "decimal_separator" in self._source:  # numbers with gaps that are words, such as NA, are words as yet
+            with_commas = (self.columns[at] for at in commas_in(self._paths[0]) if at < len(described))
+            how |= {each: "replace({}, ',', '.')" for each in with_commas if described[each] == "VARCHAR"}
+        plain = [f"{call.format(quoted(each))} AS {quoted(each)}" for each, call in how.items()]
+        if plain:
+            self._source = f"(SELECT * REPLACE ({', '.join(plain)}) FROM {self._source})"
         if made is None and self.columns == ["json"]:  # what DuckDB makes of other values than objects
             raise InputError(
-                f"{name} holds something else; a JSON object of names and values is expected in every line"
+                f"{self._title} holds something else; a JSON object of names and values is expected in every line"
             )
         self.mixed = {name for name, kind in described.items() if kind == "JSON"}
         """Those whose values are of several kinds, each as JSON writes it."""
+
+    def keep_words(self, names: Sequence[str]) -> None:
+        """Take columns of a CSV file as they are written where that is no number: 007 is not 7."""
+        if "read_csv(" not in self._source or suffix_of(Path(self._paths[0])) not in (".csv", ".tsv"):
+            return
+        padded = [self.columns[at] for at in padded_in(self._paths[0]) if at < len(self.columns)]
+        kept = ", ".join(f"{_text(name)}: 'VARCHAR'" for name in padded if name in names)
+        if kept:
+            self._source = self._source.replace("read_csv(?, ", f"read_csv(?, types = {{{kept}}}, ", 1)
 
     def rows(self, query: str) -> list[Any]:
         """What a query finds, all of it; {} stands for the table."""
@@ -131,12 +149,20 @@ class TableFile:
             with connected() as database:
                 yield database
         except self._duckdb.Error as error:
-            flaw = next(filter(None, map(_flaw, self._paths)), None)
-            if flaw is not None:
-                raise InputError(flaw) from None
+            found = next(filter(None, (flaw(path, self._called(path)) for path in self._paths)), None)
+            if found is not None:
+                raise InputError(found) from None
             lines = [" ".join(line.split()) for line in str(error).splitlines() if line.strip()]
             told = [line for line in lines if not line.startswith(_TALK)]
-            raise InputError(f"{self.name} cannot be read ({'; '.join(told[:2])})") from None
+            raise InputError(f"{self._title} cannot be read ({'; '.join(told[:2])})") from None
+
+    @property
+    def _title(self) -> str:
+        return "standard input" if self.name == "-" else self.name
+
+    def _called(self, path: str) -> str:
+        """What a file is called in messages: nobody knows where standard input is kept."""
+        return self._title if self.name == "-" else path
 
 
 @contextmanager
@@ -167,15 +193,31 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def _text(words: str) -> str:
+    return "'" + words.replace("'", "''") + "'"
+
+
 def from_json(text: Any) -> Any:
     """The value of a column of several kinds."""
     return json.loads(text) if isinstance(text, str) else None
 
 
-def looks_like_a_log(names: Sequence[str]) -> bool:
-    """Whether columns are those of rounds that were played: bits and their labels' probabilities."""
+def looks_like_a_log(names: Sequence[str], label: str | None = None) -> bool:
+    """Whether columns are those of rounds that were played: bits, and the labels played or their probabilities.
+
+    Parameters
+    ----------
+    names
+        What the columns are called.
+    label
+        The column that somebody says holds right labels. Without probabilities that is believed, unless logs call the
+        bit or the label played so.
+    """
     lower = {name.lower() for name in names}
-    return bool(lower & set(NAMES["bit"])) and bool(lower & set(NAMES["probability"]))
+    if not lower & set(NAMES["bit"]):
+        return False
+    believed = label is not None and label.lower() not in (*NAMES["bit"], *NAMES["label"][1:])
+    return bool(lower & set(NAMES["probability"])) or (bool(lower & set(NAMES["label"])) and not believed)
 
 
 def is_table(path: Path) -> bool:
@@ -225,72 +267,21 @@ def found_files(name: str, suffixes: Iterable[str] = _READERS) -> tuple[list[str
     return found, None
 
 
-def suffix_of(path: Path) -> str:
-    """How a file's name ends, but for .gz."""
-    return Path(path.stem).suffix.lower() if path.suffix.lower() == ".gz" else path.suffix.lower()
-
-
 def _reader(name: str, paths: Sequence[str]) -> str:
     """The function of DuckDB that reads these files."""
     kinds = {suffix_of(Path(path)) for path in paths}
     readers = {_READERS.get(kind) for kind in kinds}
     if len(readers) != 1 or None in readers:
         odd = ", ".join(sorted(repr(kind) for kind in kinds))
+        if len(kinds) > 1:
+            raise InputError(f"{name} stands for files that end in {odd}; files of one kind are expected")
         raise InputError(f"{name} ends in {odd}; one of {', '.join(_READERS)} is expected, also with .gz behind")
     how = readers.pop()
+    parts = ", union_by_name = true" if len(paths) > 1 else ""  # a column that a part lacks is missing there
     if how == "read_csv":
         whole = sum(os.path.getsize(path) for path in paths) <= _WHOLE
         mark = delimiter(first_line(paths[0]))
         told = f"header = true, delim = '{mark}', quote = '\"', escape = '\"'"
-        return f"read_csv(?, {told}{', sample_size = -1' if whole else ''})"
-    return "read_json(?, format = 'newline_delimited')" if how == "read_json" else "read_parquet(?)"
-
-
-def _check_header(path: str) -> None:
-    """There are names, and none twice: DuckDB would quietly make some up."""
-    if suffix_of(Path(path)) not in (".csv", ".tsv"):
-        return
-    line = first_line(path)
-    if not line.strip():
-        raise InputError(f"the first line of {path} is empty; the names of its columns are expected")
-    try:
-        names = [name.strip().lower() for name in next(csv.reader([line], delimiter=delimiter(line)), [])]
-    except csv.Error:
-        return
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise InputError(f"{path} has two columns {twice!r}; every name may be there once")
-
-
-def _flaw(path: str) -> str | None:
-    """What is wrong with a CSV file, if it is not UTF-8 or its lines are not of one length."""
-    if suffix_of(Path(path)) not in (".csv", ".tsv"):
-        return None
-    try:
-        mark = delimiter(first_line(path))
-        with gzip.open(path, "rb") if path.lower().endswith(".gz") else Path(path).open("rb") as raw:
-            file = io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
-            width = None
-            for number, row in enumerate(csv.reader(file, delimiter=mark), start=1):
-                width = width or len(row)
-                if row and len(row) != width:
-                    return f"{path}: line {number} has {len(row)} values; {width} are expected"
-    except UnicodeDecodeError:
-        return f"{path} is not UTF-8 text; save it as UTF-8"
-    except (OSError, ValueError, EOFError, csv.Error, zlib.error, InputError):
-        return None
-    return None
-
-
-def delimiter(line: str) -> str:
-    """What stands between the values: the commonest mark of the first line."""
-    return max(",;\t|", key=line.count)
-
-
-def first_line(path: str) -> str:
-    """The first line of a file, also of a zipped one."""
-    try:
-        with gzip.open(path, "rb") if path.lower().endswith(".gz") else Path(path).open("rb") as file:
-            return file.readline(2**20).decode("utf-8-sig", errors="replace")
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"{path} cannot be read ({error})") from None
+        told += ", decimal_separator = ','" if commas_in(paths[0]) else ""
+        return f"read_csv(?, {told}{', sample_size = -1' if whole else ''}{parts})"
+    return f"read_json(?, format = 'newline_delimited'{parts})" if how == "read_json" else f"read_parquet(?{parts})"

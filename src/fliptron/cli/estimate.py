@@ -10,10 +10,13 @@ import click
 from fliptron.auditing import audit
 from fliptron.cli.group import CLUSTER, Whole, command, writable
 from fliptron.cli.reading import log_options, open_log, reading
-from fliptron.cli.show import estimated, show_estimate
+from fliptron.cli.show import estimated, sentence, show_estimate
 from fliptron.noise.curve import margin_curve
+from fliptron.noise.estimate import Estimate
 from fliptron.output import make_folder, write_whole
 from fliptron.report.figures import draw
+
+_SHARES = 0.01, 0.05  # of rounds that play a random label
 
 
 @command(name="estimate")
@@ -53,12 +56,19 @@ def estimate(
         click.echo(json.dumps(estimated(found) | told | dict(found.details) | {"picture": str(picture)}, indent=2))
         return
     show_estimate(found)
-    click.echo(f"\nVerdict: {found.verdict}. {found.reason[0].upper()}{found.reason[1:]}.")
+    click.echo(f"\nVerdict: {found.verdict}. {sentence(found.reason)}")
     rounds, others = found.details["rounds"], found.details["not_greedy"]
     click.echo(f"{rounds:,} rounds; those that played another label than the greedy one are worth {others:,.0f}.")
     if found.verdict != "identified" and opened.has_probabilities:
-        halves = [
-            f"±{found.with_exploration(share, len(opened.labels)):.3f} with {share:.0%}" for share in (0.01, 0.05)
-        ]
-        click.echo(f"Had some of the rounds played a random label, rho0 would be known to {' or '.join(halves)}.")
+        halves = " or ".join(_with_more_exploration(found, len(opened.labels)))
+        if halves:
+            click.echo(f"Had some of the rounds played a random label, rho0 would be known to {halves}.")
     click.echo(f"Picture: {picture}")
+
+
+def _with_more_exploration(found: Estimate, n_classes: int) -> list[str]:
+    """How well ρ0 would be known with more exploration than there was, where that is better than it is."""
+    low, high = found.intervals["rho0"]
+    there = found.details["not_greedy"] / found.details["rounds"] * n_classes / (n_classes - 1)
+    halves = {share: found.with_exploration(share, n_classes) for share in _SHARES if share > there}
+    return [f"±{half:.3f} with {share:.0%}" for share, half in halves.items() if half < (high - low) / 2]

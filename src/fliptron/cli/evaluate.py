@@ -11,7 +11,7 @@ import click
 
 from fliptron.cli.group import command, writable
 from fliptron.cli.reading import log_options, open_log, reading
-from fliptron.cli.show import show, show_estimate
+from fliptron.cli.show import sentence, show, show_estimate
 from fliptron.evaluation import Value
 from fliptron.evaluation import evaluate as evaluate_policies
 from fliptron.output import make_folder, write_whole
@@ -90,7 +90,7 @@ def evaluate(*, log: str, policies: tuple[str, ...], every: bool, out: str, as_j
     columns_ = ["policy", "mean bit", "true accuracy (DR)", "SNIPS", "IPS", "rounds", "worth"]
     show(columns_, [_row(name, value) for name, value in found.values.items()], title="")
     if found.noise.verdict == "not identified":
-        click.echo(f"No true accuracy follows: {found.noise.reason}.")
+        click.echo(sentence(f"no true accuracy follows: {found.noise.reason}"))
     for each in found.differences:
         click.echo(str(each))
     if found.noise.verdict != "not identified":

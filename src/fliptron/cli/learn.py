@@ -10,13 +10,14 @@ import click
 
 from fliptron.cli.group import INTERRUPTED, Whole, command
 from fliptron.cli.reading import log_options, open_log, reading
-from fliptron.cli.show import show, show_estimate
-from fliptron.experiments.roster import ROSTER
+from fliptron.cli.show import sentence, show, show_estimate
+from fliptron.experiments.roster import ROSTER, TOLD, settings
 from fliptron.learners.base import Learner
 from fliptron.learning import Progressive, learn_log
 from fliptron.output import writable_folder
 from fliptron.policy import Policy
 from fliptron.refusals import InputError, real
+from fliptron.rounds import Rates
 
 _LEARNERS = [name for name, kind in ROSTER.items() if isinstance(kind, type) and issubclass(kind, Learner)]
 _SECONDS = 10.0  # between two savings on the way
@@ -32,6 +33,13 @@ _SECONDS = 10.0  # between two savings on the way
     metavar="NAME",
     help=f"Who learns: {', '.join(_LEARNERS)}. Default: Fliptron.",
 )
+@click.option(
+    "--rates",
+    nargs=2,
+    type=float,
+    metavar="RHO0 RHO1",
+    help=f"The flip rates, for learners that must be told them: {', '.join(TOLD)}.",
+)
 @click.option("--gamma", type=float, help="How much the policy explores when it decides. Default: the learner's own.")
 @click.option("--seed", type=Whole(), help="Of its exploration. Default: 0.")
 @click.option("--holdout", default=0.0, show_default=True, help="Share of the rounds, the last ones, to leave out.")
@@ -41,6 +49,7 @@ def learn(
     log: str,
     save: str,
     learner: str | None,
+    rates: tuple[float, float] | None,
     gamma: float | None,
     seed: int | None,
     holdout: float,
@@ -66,12 +75,10 @@ def learn(
         raise InputError(f"--save is {save!r}; a name that ends in .npz is expected")
     writable_folder(path.parent)
     share = real("holdout", holdout, 0.0, 0.99)
+    given = {"gamma": gamma, "seed": seed, "rates": None if rates is None else tuple(Rates.of(rates))}
+    chosen = {name: value for name, value in given.items() if value is not None}
+    start: Any = _begun(path, learner, chosen) if path.exists() and not fresh else _new(learner or "Fliptron", rates)
     opened = open_log(log, columns)
-    start: Any = Policy.load(path) if path.exists() and not fresh else ROSTER[learner or "Fliptron"]
-    settings = {name: value for name, value in (("gamma", gamma), ("seed", seed)) if value is not None}
-    if isinstance(start, Policy) and (settings or learner not in (None, type(start.learner).__name__)):
-        held = f"{path} holds a {type(start.learner).__name__} that has begun to learn"
-        raise InputError(f"{held}, and cannot be changed; --fresh begins anew")
     last = opened.n_rounds - int(share * opened.n_rounds)
     if isinstance(start, Policy):
         before = start.learnt.get(opened.fingerprint, 0)
@@ -92,7 +99,7 @@ def learn(
                     now.save(path)
                     saved = time.monotonic()
 
-            policy = learn_log(opened, start, rounds=last, watch=watch, **settings)
+            policy = learn_log(opened, start, rounds=last, watch=watch, **({} if isinstance(start, Policy) else chosen))
     except KeyboardInterrupt:
         if policy is not None:
             policy.save(path)
@@ -105,5 +112,27 @@ def learn(
         show(["rounds", "its mean bit", "true accuracy"], rows, title="What it would have earned as it learnt", left=0)
     if noise is not None and opened.has_probabilities:
         show_estimate(noise)
-        click.echo(f"\nVerdict: {noise.verdict}. {noise.reason[0].upper()}{noise.reason[1:]}.")
+        click.echo(f"\nVerdict: {noise.verdict}. {sentence(noise.reason)}")
     click.echo(f"Policy: {path}")
+
+
+def _begun(path: Path, learner: str | None, chosen: dict[str, Any]) -> Policy:
+    """The policy that is there already, if it is what the options ask for."""
+    policy = Policy.load(path)
+    held = policy.learner
+    same = all(getattr(held, name, None) == value for name, value in chosen.items())
+    if not same or (learner is not None and ROSTER[learner] is not type(held)):
+        there = f"{path} holds a {type(held).__name__} that has begun to learn"
+        raise InputError(f"{there}, and cannot be changed; --fresh begins anew")
+    return policy
+
+
+def _new(learner: str, rates: tuple[float, float] | None) -> Any:
+    """The class of a learner, if it is told what it must be told, and nothing else."""
+    if rates is None and learner in TOLD:
+        raise InputError(
+            f"{learner} must be told the flip rates; --rates RHO0 RHO1 says them, and `fliptron estimate` may find them"
+        )
+    if rates is not None and "rates" not in settings(learner):
+        raise InputError(f"{learner} takes no flip rates; {', '.join(TOLD)} do")
+    return ROSTER[learner]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,6 +15,13 @@ from fliptron.logs.forms import FORMATS
 from fliptron.logs.log import Log
 from fliptron.refusals import InputError
 
+KIND = click.option(
+    "--kind",
+    "kinds",
+    multiple=True,
+    metavar="COLUMN=KIND",
+    help="What a column holds (number, boolean, time, clock, category, many, unused), if the guess is wrong.",
+)
 _OPTIONS = (
     click.option(
         "--format", type=click.Choice(FORMATS),
@@ -32,10 +39,7 @@ _OPTIONS = (
     click.option("--time", metavar="COLUMN", help="Order the rounds by this column."),
     click.option("--features", metavar="A,B,…", help="The columns that describe each round. Default: all others."),
     click.option("--labels", metavar="A,B,…", help="The labels that could be played. Default: all that were."),
-    click.option(
-        "--kind", "kinds", multiple=True, metavar="COLUMN=KIND",
-        help="What a column holds (number, boolean, time, clock, category, many, unused), if the guess is wrong.",
-    ),
+    KIND,
 )  # fmt: skip
 _NAMES = ("label", "bit", "probability", "greedy", "margin", "time", "features", "labels", "kinds", "format")
 
@@ -50,12 +54,7 @@ def log_options(function: Callable[..., Any]) -> Callable[..., Any]:
 def open_log(source: str, given: dict[str, Any], *, quiet: bool = False, others: tuple[str, ...] = ()) -> Log:
     """The log that options describe; what was guessed is shown."""
     told = {name: given.pop(name) for name in _NAMES}
-    kinds = {}
-    for each in told.pop("kinds"):
-        name, found, kind = each.rpartition("=")
-        if not found:
-            raise InputError(f"--kind is {each!r}; COLUMN=KIND is expected, such as age=number")
-        kinds[name] = kind
+    kinds = kinds_of(told.pop("kinds"))
     features, labels = _listed(told.pop("features"), "features"), _listed(told.pop("labels"), "labels")
 
     def opened(name: str) -> Log:
@@ -65,6 +64,17 @@ def open_log(source: str, given: dict[str, Any], *, quiet: bool = False, others:
     if not quiet:
         Console(stderr=True).print(Text(log.describe()), style="dim")
     return log
+
+
+def kinds_of(given: Iterable[str]) -> dict[str, str]:
+    """The kinds of columns that options tell."""
+    kinds = {}
+    for each in given:
+        name, found, kind = each.rpartition("=")
+        if not found:
+            raise InputError(f"--kind is {each!r}; COLUMN=KIND is expected, such as age=number")
+        kinds[name] = kind
+    return kinds
 
 
 def _journal(source: str, opened: Callable[[str], Log]) -> Log:

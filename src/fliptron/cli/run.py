@@ -11,16 +11,19 @@ from typing import Any, get_args
 
 import click
 from rich.console import Console
+from rich.text import Text
 
 from fliptron.arrays import KEPT
 from fliptron.cli.group import CLUSTER, INTERRUPTED, JOBS, RATES, Whole, command, writable
 from fliptron.cli.playing import play_with_progress
+from fliptron.cli.reading import KIND, kinds_of
 from fliptron.cli.show import show
+from fliptron.datasets.dataset import Dataset
 from fliptron.experiments.plan import grid
 from fliptron.experiments.roster import DEFAULT, ROSTER, TOLD, build, settings
 from fliptron.experiments.runner import data
 from fliptron.output import writable_folder
-from fliptron.policy import Policy
+from fliptron.policy import Policy, named
 from fliptron.refusals import InputError, whole
 from fliptron.report.comparison import Comparison
 from fliptron.report.statistics import plus_minus
@@ -28,6 +31,8 @@ from fliptron.results import Results
 from fliptron.rounds import Rates
 from fliptron.simulation import simulate
 from fliptron.stream import Order
+
+_COLUMNS = 20  # that are shown
 
 
 @command(name="run")
@@ -38,6 +43,7 @@ from fliptron.stream import Order
     help="A name from `fliptron data`, or a table (.csv, .parquet, .jsonl), .npz or libsvm file.",
 )
 @click.option("--label", metavar="COLUMN", help="The column of right labels. Default: one called so, or the last.")
+@KIND
 @click.option(
     "--encode/--no-encode",
     default=None,
@@ -97,6 +103,7 @@ def run(
     *,
     dataset: str,
     label: str | None,
+    kinds: tuple[str, ...],
     encode: bool | None,
     learners: tuple[str, ...],
     rates: tuple[float, float],
@@ -149,8 +156,10 @@ def run(
         rows=rows,
         encode=encode,
         label=label,
+        kinds=kinds_of(kinds),
     )
     loaded, _ = data(specs[0])
+    _describe(loaded, quiet=as_json)
     for spec in specs[::seeds]:
         build(spec.learner, loaded, seed=0, **spec.effective)  # refuses what it must before anything is played
     results, interrupted = Results(folder / "results"), False
@@ -176,6 +185,16 @@ def run(
             click.echo(f"Saved:   {save} ({best})", err=as_json)
     if interrupted or failed:
         raise SystemExit(INTERRUPTED if interrupted else 1)
+
+
+def _describe(dataset: Dataset, *, quiet: bool) -> None:
+    """Say in a few lines what the columns of a table were taken for."""
+    if dataset.encoder is None or quiet:
+        return
+    columns = [f"  {column}" for column in dataset.encoder.schema.columns]
+    more = [f"  and {len(columns) - _COLUMNS} more"] if len(columns) > _COLUMNS else []
+    size = f"{dataset.n_rows:,} rows, {dataset.n_classes} classes: {named(dataset.classes)}"
+    Console(stderr=True).print(Text("\n".join([size, "features:", *columns[:_COLUMNS], *more])), style="dim")
 
 
 def _save_best(result: Comparison, rows: list[dict[str, Any]], path: str) -> str:

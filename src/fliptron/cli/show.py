@@ -46,6 +46,11 @@ def show_estimate(found: Estimate) -> None:
     show(["", "estimate", "95 % interval"], rows)
 
 
+def sentence(text: str) -> str:
+    """A clause as a sentence of its own: a capital first, and a full stop unless it ends in another mark."""
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '?', '!')) else '.'}"
+
+
 def estimated(found: Estimate) -> dict[str, float | None]:
     """Rates and accuracies; none that are not identified."""
     known = found.verdict != "not identified"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fliptron.arrays import Array, Csr, Matrix, Scaled, aligned, as_csr, as_labels, count_rows, gate
+from fliptron.encoding.records import is_missing
 from fliptron.refusals import InputError
 from fliptron.shown import html
 
@@ -211,6 +212,9 @@ def _number(y: Array, n_rows: int) -> tuple[Array, tuple[Any, ...]]:
         raise InputError(f"y has shape {y.shape}; one label for each of the {n_rows} rows is expected")
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         raise InputError(f"y holds {y[~np.isfinite(y)][0]}; every row needs a label")
+    gaps = [is_missing(label) for label in y.tolist()] if y.dtype.kind in "OUM" else [False]
+    if any(gaps):
+        raise InputError(f"y holds nothing in row {gaps.index(True)}; every row needs a label")
     try:
         found, numbers = np.unique(y, return_inverse=True)
     except TypeError:

@@ -6,6 +6,7 @@ import csv
 import gzip
 import hashlib
 import os
+import re
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,10 +18,13 @@ import platformdirs
 
 from fliptron.arrays import Array
 from fliptron.encoding.records import Table, as_column, is_missing
+from fliptron.lines import PADDED, decimal_commas, delimiter
 from fliptron.refusals import InputError, missing
-from fliptron.tables import TableFile, delimiter, looks_like_a_log
+from fliptron.tables import TableFile, looks_like_a_log
 
 _LABEL = ("label", "class", "target", "y")  # what a column of right labels may be called
+_WHOLE = re.compile(r"[+-]?\d+")
+_MOST, _EXACT = 2**63, 2**53  # beyond these, whole numbers and floats do not tell every label from the next
 Content = tuple[Any, Any]
 """Examples and labels, as read."""
 
@@ -85,25 +89,34 @@ def parse_idx(content: bytes) -> Array:
     return np.frombuffer(content, dtype=np.uint8, offset=4 + 4 * content[3]).reshape(shape.astype(int))
 
 
-def read(path: Path) -> Content:
-    """A user's own file: CSV (label last), `.npz` (X and y) or libsvm."""
+def read(path: Path, label: str | None = None) -> Content:
+    """A user's own file of numbers: CSV, whose label is in the column named (see `read_csv`), `.npz` or libsvm."""
     reader = READERS.get(path.suffix.lower())
     if reader is None:
         raise InputError(f"{path} ends in {path.suffix!r}; one of {', '.join(filter(None, READERS))} is expected")
     with _refusing(path):
+        if reader is read_csv:
+            return read_csv(path, label)
+        if label is not None:
+            raise InputError(f"label is {label!r}, but only a table has a column that can be named; this is none")
         return reader(path)
 
 
-def read_csv(path: Path) -> Content:
-    """Numbers separated by commas, the label in the last column; a first line of names is skipped."""
-    _, lines = _lines(path)
+def read_csv(path: Path, label: str | None = None) -> Content:
+    """Numbers separated by commas or the like, and a label, which may be a word; with a first line of names or without.
+
+    The label is in the column named, or in one that is called like it, or in the last one.
+    """
+    names, lines = _lines(path, label)
+    at = names.index(_chosen(names, label))
     for number, row in lines:
-        bad = next((cell for cell in row[:-1] if not _is_number(cell)), None)
+        bad = next((cell for j, cell in enumerate(row) if j != at and not _is_number(cell)), None)
         if bad is not None:
             raise InputError(f"line {number} holds {bad!r}; every value but the label must be a number")
-        if not row[-1]:
+        if not row[at]:
             raise InputError(f"line {number} has no label")
-    return np.array([row[:-1] for _, row in lines], dtype=np.float64), _labels([row[-1] for _, row in lines])
+    X = np.array([row[:at] + row[at + 1 :] for _, row in lines], dtype=np.float64)
+    return X, _labels([row[at] for _, row in lines])
 
 
 def read_records(path: Path, label: str | None = None) -> tuple[Table, Array]:
@@ -126,14 +139,7 @@ def read_records(path: Path, label: str | None = None) -> tuple[Table, Array]:
                 raise InputError("the file is empty; rows with a label are expected")
             columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in file.columns}
             first = 0
-        if looks_like_a_log(list(columns)):
-            raise InputError(
-                "this is a log of rounds, with bits and probabilities, not a table with the right label of every row; "
-                "estimate, learn and evaluate read logs"
-            )
-        chosen = label or next((name for name in columns if name.lower() in _LABEL), list(columns)[-1])
-        if chosen not in columns:
-            raise InputError(f"no column is called {chosen!r}; there are {', '.join(columns)}")
+        chosen = _chosen(list(columns), label)
         y = columns.pop(chosen)
         if not columns:
             raise InputError(f"there is no column besides {chosen!r}; at least one feature is expected")
@@ -142,6 +148,18 @@ def read_records(path: Path, label: str | None = None) -> tuple[Table, Array]:
             raise InputError(f"line {first + gaps.index(True)} has no label in column {chosen!r}")
         words = y.dtype.kind == "O" and all(isinstance(value, str) for value in y)
         return Table(columns, y.size), _labels(y.tolist()) if words else y
+
+
+def _chosen(names: list[str], label: str | None) -> str:
+    """The column of right labels: the one named, or one that is called like it, or the last."""
+    if looks_like_a_log(names, label):
+        raise InputError(
+            "this is a log of rounds, with bits and the labels that were played, not a table with the right label of "
+            "every row; estimate, learn and evaluate read logs (if it is a table, name the column of right labels)"
+        )
+    if label is not None and label not in names:
+        raise InputError(f"no column is called {label!r}; there are {', '.join(names)}")
+    return label or next((name for name in names if name.lower() in _LABEL), names[-1])
 
 
 def _lines(path: Path, label: str | None = None) -> tuple[list[str], list[tuple[int, list[str]]]]:
@@ -161,6 +179,9 @@ def _lines(path: Path, label: str | None = None) -> tuple[list[str], list[tuple[
         if len(row) != width or width < 2:
             expected = f"{width}" if width > 1 else "at least 2"
             raise InputError(f"line {number} has {len(row)} values; {expected} are expected")
+    for at in decimal_commas([row for _, row in lines]) if mark != "," else ():
+        for _, row in lines:
+            row[at] = row[at].replace(",", ".")
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise InputError(f"two columns are called {twice!r}; every name may be there once")
@@ -213,6 +234,8 @@ def _refusing(path: Path) -> Iterator[None]:
         raise InputError(f"{path}: {error}") from None
     except FileNotFoundError:
         raise InputError(f"{path} does not exist") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path} is not UTF-8 text; save it as UTF-8") from None
     except Exception as error:  # whatever a damaged or foreign file can raise
         raise InputError(f"{path} cannot be read ({' '.join(str(error).split())})") from None
 
@@ -222,7 +245,7 @@ def _is_number(cell: str) -> bool:
         float(cell)
     except ValueError:
         return False
-    return True
+    return "_" not in cell  # which Python's own numbers may have
 
 
 def _is_header(first: list[str], rest: list[list[str]]) -> bool:
@@ -233,11 +256,18 @@ def _is_header(first: list[str], rest: list[list[str]]) -> bool:
 
 
 def _labels(cells: list[str]) -> Array:
-    """Numbers where all are, whole where they can be; the words themselves otherwise."""
-    if not all(map(_is_number, cells)):
+    """Numbers where all are, whole where they can be; the words themselves otherwise, as 007 or forty digits are."""
+    if not all(map(_is_number, cells)) or any(map(PADDED.fullmatch, cells)):
         return np.array(cells)
-    numbers = np.array(cells, dtype=np.float64)
-    return numbers.astype(np.int64) if (numbers == np.floor(numbers)).all() else numbers
+    if all(map(_WHOLE.fullmatch, cells)):
+        numbers = [int(cell) if len(cell) < 25 else _MOST for cell in cells]
+        return np.array(numbers if max(map(abs, numbers)) < _MOST else cells)
+    values = np.array(cells, dtype=np.float64)
+    if not np.isfinite(values).all():
+        return values
+    if np.abs(values).max() >= _EXACT:
+        return np.array(cells)
+    return values.astype(np.int64) if (values == np.floor(values)).all() else values
 
 
 def _or(paths: list[Path]) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -50,6 +50,7 @@ def load(
     dtype: str = "float64",
     encode: bool | None = None,
     label: str | None = None,
+    kinds: Mapping[str, str] | None = None,
 ) -> Dataset:
     """Load a data set by name, or your own file by path.
 
@@ -70,6 +71,8 @@ def load(
         default your own dense tables are, unless `unit_norm` or `dtype` say how rows should be kept.
     label
         The column of a table that holds the right label; by default one that is called so, or the last.
+    kinds
+        What columns hold, by name, where it should not be inferred from encoded rows; see `Schema.infer`.
 
     Examples
     --------
@@ -80,6 +83,8 @@ def load(
     entry = REGISTRY.get(str(name))
     if rows is not None and (entry is None or "synthetic" not in entry.source):
         raise InputError(f"rows is {rows}, but {name} has the rows it has; only synthetic sets come in any size")
+    if entry is not None and label is not None:
+        raise InputError(f"label is {label!r}, but {name} has the labels it has; only a table's column can be named")
     if entry is None:
         path = Path(name)
         if not path.suffix and not path.exists():
@@ -88,18 +93,32 @@ def load(
             encode = unit_norm and dtype == "float64" and (is_table(path) or path.suffix == ".npz")
         try:
             if encode and is_table(path):
-                return Dataset.of_records(*read_records(path, label), name=path.stem, source=str(path))
-            X, y = read(path)
+                return _encoded(*read_records(path, label), kinds, name=path.stem, source=str(path))
+            X, y = read(path, label)
             if encode and not hasattr(X, "tocoo"):
-                return Dataset.of_records(np.asarray(X), y, name=path.stem, source=str(path))
+                return _encoded(np.asarray(X), y, kinds, name=path.stem, source=str(path))
+            _check_kinds(kinds)
             return Dataset.of(X, y, name=path.stem, unit_norm=unit_norm, dtype=dtype, source=str(path))
         except InputError as error:
             raise InputError(str(error) if str(error).startswith(str(path)) else f"{path}: {error}") from None
     X, y = entry.read(**({} if rows is None else {"n_rows": rows}))
     classes = tuple(range(entry.classes))
     if encode:
-        return Dataset.of_records(np.asarray(X), y, name=str(name), source=entry.source)
+        return _encoded(np.asarray(X), y, kinds, name=str(name), source=entry.source)
+    _check_kinds(kinds)
     return Dataset.of(X, y, name=str(name), classes=classes, unit_norm=unit_norm, dtype=dtype, source=entry.source)
+
+
+def _encoded(records: Any, y: Any, kinds: Mapping[str, str] | None, *, name: str, source: str) -> Dataset:
+    from fliptron.encoding.schema import Schema
+
+    schema = Schema.infer(records, kinds) if kinds else None
+    return Dataset.of_records(records, y, name=name, schema=schema, source=source)
+
+
+def _check_kinds(kinds: Mapping[str, str] | None) -> None:
+    if kinds:
+        raise InputError(f"kinds of {', '.join(kinds)} are given, but rows that are not encoded are only numbers")
 
 
 def _bundled(loader: str) -> Content:

@@ -104,7 +104,7 @@ class Encoder:
         n_classes
             K.
         curves
-            How many curves, or "auto": 128, or as many as leave room for whole covariances, K·d² ≤ 2²⁰; none if that
+            How many curves, or "auto": 128, or as many as leave room for whole covariances, K·d² ≤ 2¹⁹; none if that
             is fewer than 32.
         """
         straight = cls(schema)

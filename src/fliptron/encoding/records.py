@@ -65,6 +65,10 @@ class Table:
     def __len__(self) -> int:
         return self.size
 
+    def only(self, names: Sequence[str]) -> Table:
+        """Some of its columns."""
+        return Table({name: self.columns[name] for name in names}, self.size, self.start)
+
     def part(self, start: int, stop: int) -> Table:
         """Rows start … stop − 1."""
         found = {name: values[start:stop] for name, values in self.columns.items()}

@@ -14,7 +14,7 @@ import numpy as np
 
 from fliptron.arrays import Array
 from fliptron.encoding.records import Table, is_missing, is_no_number, moment, word_of
-from fliptron.refusals import InputError, one_of, whole
+from fliptron.refusals import InputError, one_of, shown, whole
 
 Kind = Literal["number", "boolean", "time", "clock", "category", "many", "unused"]
 """What a column holds. A *clock* is a time that never goes back, so that only the hour and the weekday can come again.
@@ -178,10 +178,12 @@ def _kind(name: str, values: Array, there: Sequence[Any] | None) -> str:
     }
     kind = next((kind for kind, holds in tests.items() if all(map(holds, there))), None) if there else "unused"
     if kind in ("number", "time"):
-        return _ever_larger(kind, np.array([moment(each) if kind == "time" else float(each) for each in there]))
+        return _ever_larger(kind, np.array([moment(each) if kind == "time" else _real(name, each) for each in there]))
     odd = next((value for value in there if not isinstance(value, _WORDS)), None)
     if odd is not None and kind is None:
-        raise InputError(f"column {name!r} holds {odd!r}, a {type(odd).__name__}; words and numbers are expected")
+        at = next(i for i, value in enumerate(values.tolist()) if value is odd)
+        what = "list" if isinstance(odd, np.ndarray) else type(odd).__name__
+        raise InputError(f"column {name!r} holds a {what} in row {at}; words and numbers are expected")
     if kind in (None, words) and 2 * sum(map(_is_number, there)) >= len(there) > 0:
         odd = next(value for value in there if not _is_number(value))
         at = values.tolist().index(odd)
@@ -199,6 +201,13 @@ def _ever_larger(kind: str, values: Array) -> str:
     if kind == "time":
         return "clock" if (steps >= steps.dtype.type(0)).all() else kind
     return "unused" if (steps > 0).all() else kind
+
+
+def _real(name: str, value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        raise InputError(f"column {name!r} holds {shown(value)}; a finite number is expected") from None
 
 
 def _is_number(value: Any) -> bool:

@@ -56,6 +56,8 @@ class Spec:
     """Whether rows are encoded; None: those of a user's own table are."""
     label: str | None = None
     """The column of a table that holds the right label."""
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    """What columns hold, by name, where it should not be inferred."""
 
     @cached_property
     def id(self) -> str:
@@ -64,7 +66,8 @@ class Spec:
         Parameters count with their defaults, data with its content, and the code that plays this learner by its
         meaning: a changed default or update is another run, a comment or an edit elsewhere is not.
         """
-        text = json.dumps(asdict(self) | {"params": self.effective, "code": self.code}, sort_keys=True)
+        told = {name: value for name, value in asdict(self).items() if name != "kinds" or value}
+        text = json.dumps(told | {"params": self.effective, "code": self.code}, sort_keys=True)
         return hashlib.sha256((text + _identity(self.dataset)).encode()).hexdigest()[:16]
 
     @cached_property
@@ -133,7 +136,7 @@ def grid(
     seeds
         One run per seed.
     options
-        `order`, `raw`, `dtype`, `rows`, `encode` and `label`, as in `Spec`.
+        `order`, `raw`, `dtype`, `rows`, `encode`, `label` and `kinds`, as in `Spec`.
 
     Examples
     --------
@@ -172,7 +175,7 @@ def read_plan(path: str | Path) -> list[Spec]:
         seeds = 10                               # 0 … 9, or a list
         learners.RCNBF.gamma = [0.1, 0.2]        # a list is a grid
         learners.Fliptron = {}
-        order = "resample"                       # optional, as are raw, dtype and rows
+        order = "resample"                       # optional, as are raw, dtype, rows, encode, label
     """
     path = Path(path)
     try:
@@ -256,6 +259,8 @@ class _Reader:
         check("rows", rows is None or not fixed, f"none for {', '.join(fixed)}, which has the rows it has,")
         check("order", options["order"] in get_args(Order), "'resample', 'shuffle' or 'file'")
         check("raw", isinstance(options["raw"], bool), "true or false")
+        check("encode", options["encode"] is None or isinstance(options["encode"], bool), "true or false")
+        check("label", options["label"] is None or isinstance(options["label"], str), "the name of a column")
         check("dtype", options["dtype"] in KEPT, "'float64', 'float32', 'uint8' or 'sparse'")
         check("learners", isinstance(table["learners"], dict) and bool(table["learners"]), "a table of learners")
         return grid(
@@ -265,7 +270,7 @@ class _Reader:
             rounds=rounds,
             seeds=range(count) if count else seeds,
             rows=rows,
-            **{name: options[name] for name in ("order", "raw", "dtype")},
+            **{name: options[name] for name in ("order", "raw", "dtype", "encode", "label")},
         )
 
     def _learner(self, number: int, name: str, params: Any) -> dict[str, list[Any]]:

@@ -214,14 +214,20 @@ def _few(estimates: Sequence[tuple[int, Any]]) -> list[tuple[int, float, float]]
 def data(spec: Spec) -> tuple[Dataset, str]:
     """The data set of a run and its checksum; loaded once."""
     with _LOCK:
-        return _load(spec.dataset, spec.raw, spec.dtype, spec.rows, spec.encode, spec.label)
+        return _load(spec.dataset, spec.raw, spec.dtype, spec.rows, spec.encode, spec.label, tuple(spec.kinds.items()))
 
 
 @lru_cache(maxsize=8)
 def _load(
-    name: str, raw: bool, dtype: str, rows: int | None, encode: bool | None, label: str | None
+    name: str,
+    raw: bool,
+    dtype: str,
+    rows: int | None,
+    encode: bool | None,
+    label: str | None,
+    kinds: tuple[tuple[str, str], ...],
 ) -> tuple[Dataset, str]:
-    dataset = load(name, unit_norm=not raw, dtype=dtype, rows=rows, encode=encode, label=label)
+    dataset = load(name, unit_norm=not raw, dtype=dtype, rows=rows, encode=encode, label=label, kinds=dict(kinds))
     return dataset, dataset.checksum
 
 

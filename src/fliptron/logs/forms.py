@@ -8,10 +8,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from fliptron.lines import first_line, suffix_of
 from fliptron.logs import dsjson, obp, vowpal
 from fliptron.logs.events import Event, lines_of, made_from
 from fliptron.refusals import InputError, one_of
-from fliptron.tables import Made, first_line, found_files, is_table, suffix_of
+from fliptron.tables import Made, found_files, is_table
 
 FORMATS = ("table", "vw", "dsjson", "obp")
 """A table (CSV, Parquet, JSON lines); Vowpal Wabbit's text and the decision service's JSON; a `bandit_feedback`."""

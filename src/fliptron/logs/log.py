@@ -14,9 +14,21 @@ from fliptron.arrays import Array
 from fliptron.encoding.records import Table, is_missing
 from fliptron.encoding.schema import FIRST, Schema
 from fliptron.logs.forms import made_table
-from fliptron.logs.roles import NOT_FEATURES, as_names, assign, bits_of, labels_of, numbers_of, plain
+from fliptron.logs.roles import (
+    NOT_FEATURES,
+    as_names,
+    assign,
+    bits_of,
+    check_copies,
+    check_features,
+    check_others,
+    labels_of,
+    numbers_of,
+    plain,
+)
 from fliptron.refusals import InputError, real, whole
 from fliptron.rounds import LEAST_PROBABILITY, MOST_CLASSES, Rounds
+from fliptron.shown import html
 from fliptron.tables import BATCH, TableFile, from_json, quoted
 
 _KNOWN_BY = 20  # rows
@@ -77,14 +89,14 @@ class Log:
         others: Sequence[str] = (),
         format: str | None = None,  # noqa: A002  # as pandas calls it
     ) -> None:
-        self.name = "the bandit_feedback" if isinstance(source, Mapping) else str(source)
+        self.name = _name(source)
         self._told: dict[str, Any] = {
             "label": label, "bit": bit, "probability": probability, "greedy": greedy, "margin": margin, "time": time,
             "features": features, "labels": labels, "kinds": kinds, "others": others,
             "format": format,
         }  # fmt: skip
         made = made_table(source if isinstance(source, Mapping) else self.name, format)
-        self._file, self._order = TableFile(self.name, made), ""
+        self._file = TableFile(self.name, made)
         self._movable = not isinstance(source, Mapping) and self.name != "-"
         self._fixed = _fixed(probability)
         given = self._file.columns
@@ -96,22 +108,17 @@ class Log:
         unused = set()
         if (self._fixed is not None or probability == "uniform") and "probability" in self.roles:
             unused = {self.roles.pop("probability")}
-        if time is not None:
-            if time not in given:
-                raise InputError(f"the log has no column {time!r} to order it by; it has {', '.join(given)}")
-            ties = f"hash({', '.join(map(quoted, given))})"  # any order, but always the same
-            self._order = f" ORDER BY {quoted(time)}, {ties}"
+        self._order = _order(time, given)
         self.others = list(others)
         """Columns that say what other policies would have played."""
-        for name in self.others:
-            if name not in given:
-                raise InputError(f"the log has no column {name!r} of a policy's choices; it has {', '.join(given)}")
+        self._file.keep_words([*(self.roles[each] for each in ("label", "greedy") if each in self.roles), *self.others])
+        check_others(self.others, given, self.roles | ({} if time is None else {"time": time}))
         besides = NOT_FEATURES if made is None else made.besides
         self._tags = "tag" if "tag" in besides and "tag" in given else None
         taken = {*self.roles.values(), *([time] if time else []), *besides, *self.others, *unused}
         self.features = [name for name in given if name not in taken] if features is None else list(features)
         """The columns that records have."""
-        _check_features(self.features, given, taken - set(besides) - unused)
+        check_features(self.features, given, taken - set(besides) - unused)
         self.n_rounds = int(self._file.rows("SELECT count(*) FROM {}")[0][0])
         """How many rounds there are."""
         if self.n_rounds == 0:
@@ -125,9 +132,13 @@ class Log:
         if probability == "uniform":
             self._fixed = 1.0 / len(self.labels)
         head = self._head()
+        self.copies = self._played_again(head)
+        """Columns that hold the label played once more, by another name. They are no features."""
+        check_copies(self.copies, self.others if features is None else [*self.others, *features])
+        self.features = [name for name in self.features if name not in self.copies]
         self.fingerprint = self._digest()
         """What the file is known by, however it is read: its first rows."""
-        self.schema = Schema.infer(head, kinds) if self.features else None
+        self.schema = Schema.infer(head.only(self.features), kinds) if self.features else None
         """What the records are made of."""
 
     @property
@@ -152,7 +163,7 @@ class Log:
         some = f" LIMIT {max(last - skip, 0)} OFFSET {skip}" if skip or last < self.n_rounds else ""
         for table in self._file.batches(self._wanted, size=size, rest=self._order + some):
             start = table.start + skip
-            records = Table({name: table.columns[name] for name in self.features}, len(table), start)
+            records = Table(table.only(self.features).columns, len(table), start)
             others = {name: labels_of(name, table.columns[name], start, self._numbers) for name in self.others}
             tags = None if self._tags is None else table.columns[self._tags]
             yield Batch(records, self._rounds(Table(table.columns, len(table), start)), others, tags)
@@ -162,6 +173,15 @@ class Log:
             what = "standard input" if self.name == "-" else self.name
             raise InputError(f"a cluster's workers cannot read {what}; a file that all can see is expected")
         return partial(Log, **self._told), (os.path.abspath(self.name),)
+
+    def __repr__(self) -> str:
+        size = f"{self.n_rounds:,} rounds, {len(self.labels)} labels, {len(self.features)} features"
+        return f"Log({self.name!r}, {size}{'' if self.has_probabilities else ', no probabilities'})"
+
+    def _repr_html_(self) -> str:
+        rows = [(name, role) for role, name in self.roles.items()]
+        rows += [] if self.schema is None else [(c.name, str(c).partition(": ")[2]) for c in self.schema.columns]
+        return html(repr(self), rows, ["column", "holds"])
 
     @property
     def _wanted(self) -> list[str]:
@@ -178,6 +198,8 @@ class Log:
             lines += ["features:", *(f"  {column}" for column in self.schema.columns if column.kind != "unused")]
         if left:
             lines.append(f"left out (empty, or every value different): {', '.join(left)}")
+        if self.copies:
+            lines.append(f"left out (the label played, by another name): {', '.join(self.copies)}")
         shown = ", ".join(map(str, self.labels[:8])) + (
             f" and {len(self.labels) - 8} more" if len(self.labels) > 8 else ""
         )
@@ -202,7 +224,18 @@ class Log:
         found = next(self._file.batches(self._wanted, rest=f"{self._order} LIMIT {FIRST}"), None)
         assert found is not None
         self._rounds(found)  # refuses what it must before anything is done
-        return Table({name: found.columns[name] for name in self.features}, len(found))
+        return found
+
+    def _played_again(self, head: Table) -> list[str]:
+        """The columns, among features and choices of others, that are the label in every row."""
+        label = self.roles["label"]
+        played = head.columns[label].tolist()
+        alike = [name for name in (*self.features, *self.others) if _same(head.columns[name], played)]
+        if len(head) < _KNOWN_BY or not alike or self.n_rounds <= len(head):
+            return alike if len(head) >= _KNOWN_BY else []  # a few rows may be alike by chance
+        differ = ", ".join(f"count(*) FILTER (WHERE {quoted(name)} IS DISTINCT FROM {quoted(label)})" for name in alike)
+        (counts,) = self._file.rows(f"SELECT {differ} FROM {{}}")
+        return [name for name, count in zip(alike, counts, strict=True) if count == 0]
 
     def _digest(self) -> str:
         rows = self._file.rows(f"SELECT * FROM {{}} LIMIT {_KNOWN_BY}")
@@ -229,12 +262,29 @@ class Log:
         return sorted(labels, key=lambda each: (isinstance(each, str), each))
 
 
-def _check_features(names: Sequence[str], given: Sequence[str], taken: set[str]) -> None:
-    for name in names:
-        if name not in given:
-            raise InputError(f"the log has no column {name!r}; it has {', '.join(given)}")
-        if name in taken:
-            raise InputError(f"column {name!r} cannot be a feature: it has another role in the log")
+def _same(values: Array, others: list[Any]) -> bool:
+    """Whether a column holds the same values as another."""
+    try:
+        return bool(values.tolist() == others)
+    except ValueError:  # lists, as NumPy compares them
+        return False
+
+
+def _order(time: str | None, given: Sequence[str]) -> str:
+    if time is None:
+        return ""
+    if time not in given:
+        raise InputError(f"the log has no column {time!r} to order it by; it has {', '.join(given)}")
+    ties = f"hash({', '.join(map(quoted, given))})"  # any order, but always the same
+    return f" ORDER BY {quoted(time)}, {ties}"
+
+
+def _name(source: Any) -> str:
+    if isinstance(source, Mapping):
+        return "the bandit_feedback"
+    if not isinstance(source, str | os.PathLike):
+        raise InputError(f"the log is a {type(source).__name__}; the name of a file, or a bandit_feedback, is expected")
+    return str(source)
 
 
 def _fixed(probability: str | float | None) -> float | None:

@@ -16,21 +16,13 @@ from fliptron.tables import NAMES
 
 NOT_FEATURES = ("best", "row", "_event", "_time", "_delay", "_source", "_verified")
 """Columns that logs of ours have besides; those with an underscore come from the service."""
-_RIGHT = ("1", "1.0", "true", "t", "yes", "y", "click", "clicked", "right", "correct", "success", "converted")
+_RIGHT = (
+    *("1", "1.0", "true", "t", "yes", "y", "click", "clicked", "right", "correct", "success", "converted"),
+    *("accepted", "accept", "thumbs up", "up", "like", "liked"),
+)
 _WRONG = (
-    "0",
-    "0.0",
-    "false",
-    "f",
-    "no",
-    "n",
-    "no click",
-    "no_click",
-    "noclick",
-    "none",
-    "wrong",
-    "incorrect",
-    "failure",
+    *("0", "0.0", "false", "f", "no", "n", "no click", "noclick", "not clicked", "none", "wrong", "incorrect"),
+    *("failure", "rejected", "reject", "sent back", "thumbs down", "down", "dislike", "disliked"),
 )
 
 
@@ -76,6 +68,37 @@ def _once(roles: dict[str, str]) -> dict[str, str]:
     return roles
 
 
+def check_features(names: Sequence[str], given: Sequence[str], taken: set[str]) -> None:
+    """Refuse features that are no columns, or that have a role."""
+    for name in names:
+        if name not in given:
+            raise InputError(f"the log has no column {name!r}; it has {', '.join(given)}")
+        if name in taken:
+            raise InputError(f"column {name!r} cannot be a feature: it has another role in the log")
+
+
+def check_others(names: Sequence[str], given: Sequence[str], roles: Mapping[str, str]) -> None:
+    """Refuse choices of other policies that are no columns, or that have a role; to play greedily is another policy."""
+    for name in names:
+        if name not in given:
+            raise InputError(f"the log has no column {name!r} of a policy's choices; it has {', '.join(given)}")
+        role = next((role for role, each in roles.items() if each == name and role != "greedy"), None)
+        if role is not None:
+            raise InputError(
+                f"column {name!r} is the log's {role}; one that says what another policy would have played is expected"
+            )
+
+
+def check_copies(copies: Sequence[str], wanted: Sequence[str]) -> None:
+    """Refuse features and choices, that somebody asked for, that are the label played."""
+    for name in copies:
+        if name in wanted:
+            raise InputError(
+                f"column {name!r} holds the label that was played in every round, so it can neither describe a round "
+                "nor be another policy's choice"
+            )
+
+
 def bits_of(name: str, values: Array, start: int) -> Array:
     """A column of bits as 0 and 1: numbers, truth values, or words such as click and no."""
     words = values.tolist()
@@ -95,7 +118,7 @@ def bits_of(name: str, values: Array, start: int) -> Array:
 def _bit(word: Any) -> int | None:
     if is_missing(word):
         return None
-    text = str(word).strip().lower()
+    text = str(word).strip().lower().replace("_", " ")
     return 1 if text in _RIGHT else 0 if text in _WRONG else None
 
 

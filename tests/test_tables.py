@@ -1,0 +1,299 @@
+"""Tables and logs as other programs write them: time zones, long numbers, commas, parts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from fliptron import RCNBF, Dataset, InputError, Log, Policy, RidgeRegression, evaluate, learn_log, load
+from fliptron.cli.group import commands as main
+from fliptron.encoding.records import is_missing
+from fliptron.experiments.plan import Spec
+from fliptron.lines import decimal_commas
+
+
+def rounds(n: int = 8) -> list[dict[str, Any]]:
+    return [
+        {"age": 20 + 7 * i % 11, "shown": ("hats", "bags")[i % 2], "propensity": 0.5, "clicked": i % 3 % 2}
+        for i in range(n)
+    ]
+
+
+def written(path: Path, rows: Any, sep: str = ",", **options: Any) -> Path:
+    if path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    elif path.suffix == ".parquet":
+        duckdb.read_csv(str(written(path.with_suffix(".tmp"), rows, sep))).write_parquet(str(path))
+    else:
+        pd.DataFrame(rows).to_csv(path, index=False, sep=sep, **options)
+    return path
+
+
+def refusal(*arguments: Any, given: str | None = None) -> str:
+    result = CliRunner().invoke(main, [str(each) for each in arguments], input=given)
+    assert result.exit_code == 2, result.output
+    assert "Traceback" not in result.output
+    return result.stderr
+
+
+class TestTimeZones:
+    @pytest.mark.parametrize("name", ["a.csv", "a.jsonl", "a.parquet"])
+    @pytest.mark.parametrize("zone", ["Z", "+02:00"])
+    def test_a_moment_is_one_wherever_its_clock_hangs(self, tmp_path: Path, name: str, zone: str) -> None:
+        when = [f"2026-01-01T{10 + i}:00:00{zone}" for i in range(8)]
+        rows = [{"when": moment} | row for moment, row in zip(when, rounds(), strict=True)]
+        log = Log(written(tmp_path / name, rows), time="when", features=["age"])
+        assert next(log.batches()).rounds.bit.tolist() == [row["clicked"] for row in rows]
+        log = Log(tmp_path / name)
+        column = next(log.batches()).records.columns["when"]
+        first = np.datetime64("2026-01-01T10:00:00" if zone == "Z" else "2026-01-01T08:00:00")
+        assert column[0] == first
+        assert log.schema is not None
+        assert log.schema.kinds["when"] == "clock"
+
+
+def test_labels_of_thirty_digits_are_told_apart(tmp_path: Path) -> None:
+    rows = [row | {"shown": 10**30 + i % 2} for i, row in enumerate(rounds())]
+    log = Log(written(tmp_path / "a.csv", rows))
+    assert log.labels == (str(10**30), str(10**30 + 1))
+    assert next(log.batches()).rounds.label.tolist() == [0, 1] * 4
+
+
+def test_a_label_is_as_it_is_written(tmp_path: Path) -> None:
+    rows = [row | {"shown": ("007", "7", "042")[i % 3], "it's": "007"} for i, row in enumerate(rounds(12))]
+    log = Log(written(tmp_path / "a.csv", rows), others=["it's"])
+    assert log.labels == ("007", "042", "7")
+    batch = next(log.batches())
+    assert batch.rounds.label.tolist() == [0, 2, 1] * 4
+    assert batch.others["it's"].tolist() == [0] * 12
+
+
+def log_of(path: Path, n: int = 3000, probability: float | None = None, **more: Any) -> Path:
+    """Rounds of an ε-greedy policy whose labels a column tells, and the choices of others."""
+    random = np.random.default_rng(1)
+    age = random.integers(20, 60, n)
+    best = np.where(age < 40, "bags", "hats")
+    shown = np.where(random.random(n) < 0.5, random.choice(["bags", "hats", "wigs"], n), best)
+    table = {"age": age, "best_guess": best, "shown": shown, "offer": shown, "ones": "bags"}
+    table["propensity"] = np.where(shown == best, 2 / 3, 1 / 6) if probability is None else np.full(n, probability)
+    table["clicked"] = random.random(n) < np.where(shown == best, 0.6, 0.2)
+    return written(path, table | more)
+
+
+class TestEvaluation:
+    def test_rounds_that_a_policy_has_learnt_from_do_not_judge_it(self, tmp_path: Path) -> None:
+        log = Log(log_of(tmp_path / "a.csv"), features=["age"])
+        policy = learn_log(log, RidgeRegression, rounds=2000)
+        assert evaluate(log, {"p": policy}).values["p"].rounds == 1000
+        assert evaluate(log, {"p": policy}, skip=0).values["p"].rounds == 3000
+        with pytest.raises(InputError, match="p has learnt from all 3,000 rounds of this log"):
+            evaluate(log, {"p": learn_log(log, policy)})
+        for odd in (policy, [policy]):
+            with pytest.raises(InputError, match=f"the policies are a {type(odd).__name__}; a dict of policies by"):
+                evaluate(log, odd)
+
+    @pytest.mark.parametrize(("column", "role"), [("shown", "label"), ("clicked", "bit"), ("propensity", "probab")])
+    def test_a_column_with_a_role_is_no_policy(self, tmp_path: Path, column: str, role: str) -> None:
+        told = refusal("evaluate", log_of(tmp_path / "a.csv"), "--policy", column, "--out", tmp_path)
+        assert f"column '{column}' is the log's {role}" in told
+
+    def test_wrong_probabilities_judge_nobody(self, tmp_path: Path) -> None:
+        path = log_of(tmp_path / "a.csv", probability=1.0)
+        told = CliRunner().invoke(main, ["evaluate", str(path), "--policy", "ones", "--out", str(tmp_path)]).stdout
+        assert "better than" not in told
+        assert "Nobody can know which of ones and the log's own is better" in told
+        assert "is either wrong?\n" in told.replace("either\nwrong", "either wrong")
+        (difference,) = evaluate(Log(path, others=["ones"]), {"ones": "ones"}).differences
+        assert not difference.is_real
+        (difference,) = evaluate(Log(log_of(path), others=["best_guess"]), {"best": "best_guess"}).differences
+        assert difference.is_real
+        assert not difference.doubt
+
+
+class TestExploration:
+    def test_more_of_it_is_advised_only_where_it_would_help(self, tmp_path: Path) -> None:
+        for path in (log_of(tmp_path / "a.csv"), written(tmp_path / "b.csv", rounds(2))):
+            told = CliRunner().invoke(main, ["estimate", str(path), "--out", str(tmp_path)])
+            assert told.exit_code == 0, told.stderr
+            assert "Verdict: identified" not in told.stdout
+            assert "Had some of the rounds" not in told.stdout
+        greedy = log_of(tmp_path / "c.csv", probability=1.0)
+        told = CliRunner().invoke(main, ["estimate", str(greedy), "--greedy", "offer", "--out", str(tmp_path)])
+        assert "Had some of the rounds played a random label" in told.stdout
+
+
+class TestDecimalCommas:
+    def test_a_log_and_a_table_have_numbers(self, tmp_path: Path) -> None:
+        rows = [row | {"age": row["age"] + 0.5, "weight": 1.5 * i or None} for i, row in enumerate(rounds())]
+        log = Log(written(tmp_path / "a.csv", rows, sep=";", decimal=",", na_rep="NA"))
+        assert log.schema is not None
+        assert log.schema.kinds == {"age": "number", "weight": "number"}
+        batch = next(log.batches())
+        assert batch.rounds.probability.tolist() == [0.5] * 8
+        assert batch.records.columns["age"].tolist() == [row["age"] for row in rows]
+        table = [{"age": row["age"], "weight": row["weight"], "kind": row["shown"]} for row in rows]
+        for name in ("b.csv", "b.tsv"):
+            mark = ";" if name == "b.csv" else "\t"
+            data = load(written(tmp_path / name, table, sep=mark, decimal=",", na_rep="NA"))
+            assert data.encoder is not None
+            assert data.encoder.schema.kinds == {"age": "number", "weight": "number"}
+            assert data.classes == ("bags", "hats")
+
+    def test_a_comma_among_words_or_beside_points_is_only_a_comma(self) -> None:
+        assert decimal_commas([["3,5", "a,b", "1", "31.12.2026"], ["4", "1,2", "NA", "1.2.2027"]]) == [0]
+        assert decimal_commas([["1,2", "0.5"], ["3,4", "1"]]) == []
+        assert decimal_commas([["1,2,3"], ["1,2"]]) == []
+
+
+class TestParts:
+    @pytest.mark.parametrize("kind", ["parquet", "csv", "jsonl"])
+    def test_a_part_without_a_column_has_gaps_there(self, tmp_path: Path, kind: str) -> None:
+        written(tmp_path / f"1.{kind}", [{"member": True} | row for row in rounds(4)])
+        written(tmp_path / f"2.{kind}", rounds(4))
+        log = Log(tmp_path)
+        assert log.features == ["member", "age"]
+        assert [is_missing(value) for value in next(log.batches()).records.columns["member"].tolist()] == [
+            *[False] * 4, *[True] * 4]  # fmt: skip
+
+    def test_parts_of_several_kinds_are_refused(self, tmp_path: Path) -> None:
+        written(tmp_path / "1.csv", rounds())
+        written(tmp_path / "2.jsonl", rounds())
+        told = refusal("estimate", tmp_path, "--out", tmp_path)
+        assert "stands for files that end in '.csv', '.jsonl'; files of one kind are expected" in told
+
+
+@pytest.mark.parametrize("given", ["", "\n", "age,shown,clicked\n1,2\n3,4,5\n"])
+def test_nobody_is_told_where_standard_input_is_kept(tmp_path: Path, given: str) -> None:
+    told = refusal("estimate", "-", "--out", tmp_path, given=given)
+    assert "standard input" in told
+    assert "fliptron-" not in told
+
+
+class TestToldLearners:
+    def test_they_are_told_or_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(tmp_path)
+        log_of(Path("a.csv"), 1000)
+        for name in ("RCNBF", "Fliptron-told"):
+            assert f"{name} must be told the flip rates" in refusal("learn", "a.csv", "--learner", name)
+        assert "BPA takes no flip rates" in refusal("learn", "a.csv", "--learner", "BPA", "--rates", 0.1, 0.2)
+        told = ["learn", "a.csv", "--learner", "RCNBF", "--rates", "0.1", "0.2", "--gamma", "0.2"]
+        assert CliRunner().invoke(main, [*told, "--holdout", "0.5"]).exit_code == 0
+        assert Policy.load("policy.npz").learner.params["rates"] == (0.1, 0.2)
+        assert CliRunner().invoke(main, told).exit_code == 0  # the same command goes on
+        assert "cannot be changed" in refusal("learn", "a.csv", "--rates", 0.1, 0.3)
+        with pytest.raises(InputError, match="a RCNBF needs rates, which nobody has given"):
+            learn_log(Log("a.csv"), RCNBF)
+
+
+@pytest.mark.parametrize("words", [("rejected", "accepted"), ("sent_back", "Accepted"), ("thumbs down", "thumbs up")])
+def test_bits_as_people_say_them(tmp_path: Path, words: tuple[str, str]) -> None:
+    log = Log(written(tmp_path / "a.csv", [row | {"clicked": words[row["clicked"]]} for row in rounds()]))
+    assert next(log.batches()).rounds.bit.tolist() == [row["clicked"] for row in rounds()]
+
+
+def test_the_label_by_another_name_is_no_feature(tmp_path: Path) -> None:
+    path = log_of(tmp_path / "a.csv")
+    log = Log(path)
+    assert log.features == ["age", "best_guess", "ones"]
+    assert "left out (the label played, by another name): offer" in log.describe()
+    assert "offer" not in next(log.batches()).records.columns
+    for told in ({"features": ["age", "offer"]}, {"others": ["offer"]}):
+        with pytest.raises(InputError, match="column 'offer' holds the label that was played in every round"):
+            Log(path, **told)
+    frame = pd.read_csv(path)
+    frame.loc[2500, "offer"] = "none"
+    frame.to_csv(path, index=False)
+    assert "offer" in Log(path).features
+
+
+def test_a_log_shows_itself(tmp_path: Path) -> None:
+    log = Log(written(tmp_path / "a.csv", rounds()))
+    assert repr(log) == f"Log({str(tmp_path / 'a.csv')!r}, 8 rounds, 2 labels, 1 features)"
+    assert "<td>age</td><td>number</td>" in log._repr_html_()
+    assert "<td>clicked</td><td>bit</td>" in log._repr_html_()
+    with pytest.raises(InputError, match="the log is a DataFrame; the name of a file"):
+        Log(pd.DataFrame(rounds()))
+
+
+class TestRun:
+    def test_it_shows_what_columns_hold_and_can_be_told(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(tmp_path)
+        rows = [{"size": "XL" if i % 5 == 0 else i % 7, "age": i % 11, "kind": "ab"[i % 2]} for i in range(40)]
+        written(Path("t.csv"), rows)
+        run = ["run", "--dataset", "t.csv", "--rounds", "200", "--seeds", "1", "--learner", "RidgeRegression"]
+        assert "among numbers; numbers are expected, or give the column's kind" in refusal(*run)
+        told = CliRunner().invoke(main, [*run, "--kind", "size=category"])
+        assert told.exit_code == 0, told.stderr
+        assert "40 rows, 2 classes: 'a', 'b'" in told.stderr
+        assert "size: category of" in told.stderr
+        assert "age: number" in told.stderr
+        assert "column 'agee', which is not there" in refusal(*run, "--kind", "agee=number")
+
+    def test_kinds_are_for_rows_that_are_encoded(self) -> None:
+        with pytest.raises(InputError, match="kinds of x0 are given, but rows that are not encoded are only numbers"):
+            load("iris", kinds={"x0": "number"})
+        data = load("iris", encode=True, kinds={"x0": "category"})
+        assert data.encoder is not None
+        assert data.encoder.schema.kinds["x0"] == "category"
+        plain, told = (Spec("iris", (0.2, 0.4), "RCNBF", 100, 0, kinds=kinds) for kinds in ({}, {"x0": "category"}))
+        assert plain.id != told.id
+
+
+def test_a_list_in_a_record_is_named_with_its_row(tmp_path: Path) -> None:
+    rows = [row | {"tags": ["a", "b"]} for row in rounds()]
+    told = refusal("estimate", written(tmp_path / "a.jsonl", rows), "--out", tmp_path)
+    assert "column 'tags' holds a list in row 0; words and numbers are expected" in told
+
+
+class TestOwnTables:
+    @pytest.mark.parametrize("how", [{"encode": False}, {"unit_norm": False}, {"dtype": "float32"}, {}])
+    def test_the_label_is_in_the_column_named_however_rows_are_kept(self, tmp_path: Path, how: Any) -> None:
+        path = tmp_path / "lf.csv"
+        path.write_text("kind,a,b\ncat,3,4\ndog,0,2\ncat,6,9\n")
+        data = load(path, label="kind", **how)
+        assert data.classes == ("cat", "dog")
+        with pytest.raises(InputError, match=r"no column is called 'nonsense'; there are kind, a, b"):
+            load(path, label="nonsense", **how)
+        path.write_text("label,a,b\n7,3,4\n8,0,2\n7,6,9\n")
+        assert load(path, **how).classes == (7, 8)
+
+    def test_only_a_tables_column_can_be_named(self, tmp_path: Path) -> None:
+        with pytest.raises(InputError, match="label is 'nonsense', but iris has the labels it has"):
+            load("iris", label="nonsense")
+        np.savez(tmp_path / "a.npz", X=np.eye(3), y=[0, 1, 1])
+        with pytest.raises(InputError, match="label is 'y', but only a table has a column"):
+            load(tmp_path / "a.npz", label="y")
+
+    @pytest.mark.parametrize(
+        ("labels", "classes"),
+        [
+            (("007", "7"), ("007", "7")),
+            (("1234567890123456789", "1234567890123456790"), (1234567890123456789, 1234567890123456790)),
+            ((f"{10**25}", f"{10**25 + 1}"), (f"{10**25}", f"{10**25 + 1}")),
+            (("1e25", "2e25"), ("1e25", "2e25")),
+            (("1_0", "10"), ("10", "1_0")),
+            (("-3", "+3"), (-3, 3)),
+            (("1.5", "2"), (1.5, 2.0)),
+        ],
+    )
+    def test_labels_that_differ_are_told_apart(self, tmp_path: Path, labels: Any, classes: Any) -> None:
+        (tmp_path / "a.csv").write_text(f"a,b,kind\n1,2,{labels[0]}\n2,1,{labels[1]}\n3,1,{labels[0]}\n")
+        assert load(tmp_path / "a.csv").classes == classes
+        assert load(tmp_path / "a.csv", encode=False).classes == classes
+
+    def test_a_table_with_a_column_of_bits_and_a_label_that_somebody_named(self, tmp_path: Path) -> None:
+        (tmp_path / "a.csv").write_text("age,converted,label\n31,1,hats\n22,0,bags\n44,0,hats\n")
+        assert load(tmp_path / "a.csv", label="label").classes == ("bags", "hats")
+        (tmp_path / "a.csv").write_text("age,city,class\n31,Rome,hats\n22,Oslo,bags\n44,Rome,hats\n")
+        assert load(tmp_path / "a.csv").classes == ("bags", "hats")
+
+    def test_a_number_that_no_float_holds_is_refused(self) -> None:
+        with pytest.raises(InputError, match="column 'z' holds a whole number of 1329 bits; a finite number"):
+            Dataset.of_records({"z": [10**400] * 300}, ["a", "b", "c"] * 100)
