@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from fliptron import InputError, Log, Rounds, evaluate, export_log
 from fliptron.cli.group import commands as main
 from fliptron.datasets.shop import shop
+from fliptron.logs.events import OWN
 from fliptron.logs.export import to_feedback
 from fliptron.logs.tables import write_table
 
@@ -70,6 +71,31 @@ def test_a_log_becomes_a_dict_and_a_log_again(tmp_path: Path) -> None:
     assert made["context"].shape == (500, 2 + 2 + 5 + 2)  # age and its gaps, income, visits; cities; true and false
     assert np.isfinite(made["context"]).all()
     assert made["action_context"].shape == (4, 4)
+
+
+@pytest.mark.parametrize("name", [name for name in OWN if name not in ("greedy", "margin")])
+@pytest.mark.parametrize(("to", "file"), [("obp", "a.npz"), ("vw", "a.vw"), ("dsjson", "a.dsjson")])
+def test_a_feature_may_be_called_as_one_of_our_columns(tmp_path: Path, name: str, to: str, file: str) -> None:
+    random, n = np.random.default_rng(0), 60
+    columns = {"played": random.integers(2, size=n), "came": random.integers(2, size=n), "p": np.full(n, 0.5)}
+    features = {"x": random.normal(size=n), name: random.integers(2, size=n).astype(float)}
+    write_table(tmp_path / "a.parquet", columns | features)
+    log = Log(tmp_path / "a.parquet", label="played", bit="came", probability="p", features=["x", name])
+    export_log(log, tmp_path / file, to=to)
+    again = Log(tmp_path / file)
+    assert again.features == ["x", f"context.{name}"]
+    (first,), (second,) = log.batches(), again.batches()
+    np.testing.assert_array_equal(first.records.columns[name], second.records.columns[f"context.{name}"])
+    for role in ("label", "bit", "probability"):
+        np.testing.assert_array_equal(first.rounds.columns()[role], second.rounds.columns()[role])
+
+
+@pytest.mark.parametrize(("to", "file"), [("obp", "a.npz"), ("vw", "a.vw"), ("dsjson", "a.dsjson")])
+def test_two_features_are_not_written_by_one_name(tmp_path: Path, to: str, file: str) -> None:
+    (tmp_path / "a.csv").write_text("label,bit,probability,cost,context.cost\n1,1,0.5,3,4\n2,0,0.5,4,5\n")
+    with pytest.raises(InputError, match=r"features 'cost' and 'context.cost' would be written by one name"):
+        export_log(Log(tmp_path / "a.csv"), tmp_path / file, to=to)
+    assert not (tmp_path / file).exists()
 
 
 def test_values_are_what_the_formulas_of_obp_give() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 from fliptron.arrays import Array
 from fliptron.encoding.records import is_missing, word_of
 from fliptron.logs import dsjson, obp, vowpal
-from fliptron.logs.events import Event
+from fliptron.logs.events import Event, column_of, place_of
 from fliptron.logs.log import Batch, Log
 from fliptron.output import whole_file
 from fliptron.refusals import InputError, one_of
@@ -107,6 +107,7 @@ def _writer(log: Log, to: str) -> Callable[[Event], str]:
 
 def _events(log: Log, reward: Reward | None) -> Iterator[Event]:
     names = tuple(word_of(label) for label in log.labels)
+    _check_places(log.features)
     for batch in log.batches():
         rounds, n = batch.rounds, len(batch.rounds)
         rewards = (rounds.bit if reward is None else reward(batch)).astype(np.float64)
@@ -124,6 +125,15 @@ def _events(log: Log, reward: Reward | None) -> Iterator[Event]:
             yield Event(
                 "", names[label[i]], label[i] + 1, costs[i], chances[i], record, names, thought, margin[i], tag
             )  # fmt: skip
+
+
+def _check_places(features: Sequence[str]) -> None:
+    """No two features may be written by one name, as `cost` and `context.cost` would be."""
+    seen: dict[str, str] = {}
+    for name in features:
+        other = seen.setdefault(column_of(*place_of(name)), name)
+        if other != name:
+            raise InputError(f"features {other!r} and {name!r} would be written by one name; one of them is expected")
 
 
 def _values(name: str, values: Array) -> list[Any]:

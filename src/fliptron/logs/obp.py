@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from fliptron.arrays import Array
-from fliptron.logs.events import Event, probability_of
+from fliptron.logs.events import Event, column_of, probability_of
 from fliptron.refusals import InputError, whole
 from fliptron.tables import BATCH
 
@@ -87,7 +87,8 @@ def _events(
     names: Sequence[str],
     tags: Sequence[str],
 ) -> Iterator[Event]:
-    splits = [each.partition("=") for each in names]
+    parts = (each.partition("=") for each in names)
+    splits = [(column_of("", base), mark, word) for base, mark, word in parts]
     among, n = tuple(labels), len(context)
     for start in range(0, n, BATCH):
         stop = min(start + BATCH, n)
