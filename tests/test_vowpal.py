@@ -19,7 +19,7 @@ from fliptron import InputError, Log, RidgeRegression, Rounds, evaluate, export_
 from fliptron.cli.group import commands as main
 from fliptron.datasets.shop import shop
 from fliptron.encoding.records import is_missing
-from fliptron.logs.events import column_of, place_of
+from fliptron.logs.events import OWN, column_of, place_of
 from fliptron.logs.tables import write_table
 from fliptron.logs.vowpal import name_of, parse
 
@@ -165,6 +165,9 @@ class TestWhatIsUnderstood:
         check_same(log, Log(tmp_path / "b.vw"))
         positions = Log(tmp_path / "a.vw", label="position", labels=[1, 2, 3])
         assert whole(positions)[1].label.tolist() == [1, 1]
+        assert positions.features == ["u.age"]  # the name of what was played would give it away
+        with pytest.raises(InputError, match="column 'bit' cannot be a feature"):
+            Log(tmp_path / "a.vw", features=["bit"])
 
     def test_windows_line_ends_a_mark_at_the_start_and_blank_lines_change_nothing(self, tmp_path: Path) -> None:
         text = "shared | x:1\n0:0:0.5 | a=b\n| a=c\n\nshared | x:2\n| a=b\n0:-1:0.5 | a=c\n"
@@ -279,6 +282,16 @@ class TestDsjson:
         assert rounds.bit.tolist() == [1, 0]
         assert rounds.greedy.tolist() == [1, 0]  # the likeliest by p, in the order of a; the first of equals
         assert tags == ["e1", "e1"]
+
+    def test_positions_as_labels(self, tmp_path: Path) -> None:
+        first = EVENT | {"p": [0.9, 0.1], "_margin": 1.5}
+        self.read(tmp_path, first, first | {"_label_cost": 0, "_label_Action": 1})
+        log = Log(tmp_path / "a.json", label="position")
+        assert log.roles == {"label": "position", "bit": "bit", "probability": "probability"}
+        assert not set(log.features) & set(OWN)
+        assert whole(log)[1].label.tolist() == [1, 0]
+        with pytest.raises(InputError, match="column 'greedy' cannot have two roles"):
+            Log(tmp_path / "a.json", label="greedy")
 
     @pytest.mark.parametrize(
         ("change", "words"),

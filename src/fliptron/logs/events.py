@@ -147,7 +147,7 @@ def made_from(name: str, events: Iterable[Event]) -> Made:
         query=f"(SELECT *{replace}, {two.bit()} AS bit FROM read_parquet(?, union_by_name = true))",
         roles=roles,
         labels=names.found,
-        besides=tuple(each for each in OWN if each not in roles),
+        besides=OWN,
     )
 
 

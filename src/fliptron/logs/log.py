@@ -111,7 +111,7 @@ class Log:
         taken = {*self.roles.values(), *([time] if time else []), *besides, *self.others, *unused}
         self.features = [name for name in given if name not in taken] if features is None else list(features)
         """The columns that records have."""
-        _check_features(self.features, given, taken - set(besides) - unused)
+        _check_features(self.features, given, taken - (set(besides) - set(self.roles.values())) - unused)
         self.n_rounds = int(self._file.rows("SELECT count(*) FROM {}")[0][0])
         """How many rounds there are."""
         if self.n_rounds == 0:

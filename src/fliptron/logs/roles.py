@@ -53,7 +53,10 @@ def assign(
         if name not in given:
             raise InputError(f"the log has no column {name!r}, which was to be its {role}; it has {', '.join(given)}")
     if known is not None:
-        return _once(dict(known) | found)
+        roles = _once(dict(known) | found)
+        if roles["label"] != known["label"]:  # the greedy label goes by the file's names
+            roles = {role: name for role, name in roles.items() if role not in ("greedy", "margin") or role in found}
+        return roles
     lower = {name.lower(): name for name in reversed(given)}
     for role, names in NAMES.items():
         free = [lower[name] for name in names if name in lower and lower[name] not in found.values()]
