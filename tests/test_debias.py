@@ -87,6 +87,20 @@ def test_a_table_has_both_forms(by_site: Path, tmp_path: Path) -> None:
     assert {"age", "income", "city", "bit", "probability", "rho0", "beta"} <= set(made.columns)
 
 
+def test_a_debiased_table_read_again_has_the_features_it_had(tmp_path: Path) -> None:
+    write_table(tmp_path / "a.csv", shop(2000).log)
+    log = Log(tmp_path / "a.csv")
+    debias(log, tmp_path / "a.parquet", rates=(0.2, 0.4))
+    again = Log(tmp_path / "a.parquet")
+    assert again.features == log.features
+    assert again.schema == log.schema
+    debias(again, tmp_path / "b.parquet", rates=(0.2, 0.4))
+    pd.testing.assert_frame_equal(read(tmp_path / "a.parquet"), read(tmp_path / "b.parquet"))
+    assert Log(tmp_path / "a.parquet", features=["age", "h"]).features == ["age", "h"]
+    (tmp_path / "c.csv").write_text(BITS.replace("x", "h").replace("\n", ",2\n").replace(",2", ",beta", 1) + ",3")
+    assert Log(tmp_path / "c.csv").features == ["h", "beta"]  # somebody's own
+
+
 def test_one_channel_moves_and_stretches_the_bits_and_they_are_read_again(tmp_path: Path) -> None:
     write_table(tmp_path / "a.csv", shop(2000).log)
     log = Log(tmp_path / "a.csv")

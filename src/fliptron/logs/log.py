@@ -14,7 +14,7 @@ from fliptron.arrays import Array
 from fliptron.encoding.records import Table, is_missing
 from fliptron.encoding.schema import FIRST, Schema
 from fliptron.logs.forms import made_table
-from fliptron.logs.roles import NOT_FEATURES, as_names, assign, bits_of, labels_of, numbers_of, plain
+from fliptron.logs.roles import as_names, assign, bits_of, labels_of, not_features, numbers_of, plain
 from fliptron.refusals import InputError, real, whole
 from fliptron.rounds import LEAST_PROBABILITY, MOST_CLASSES, Rounds
 from fliptron.tables import BATCH, TableFile, from_json, quoted
@@ -106,7 +106,7 @@ class Log:
         for name in self.others:
             if name not in given:
                 raise InputError(f"the log has no column {name!r} of a policy's choices; it has {', '.join(given)}")
-        besides = NOT_FEATURES if made is None else made.besides
+        besides = not_features(given) if made is None else made.besides
         self._tags = "tag" if "tag" in besides and "tag" in given else None
         taken = {*self.roles.values(), *([time] if time else []), *besides, *self.others, *unused}
         self.features = [name for name in given if name not in taken] if features is None else list(features)

@@ -16,6 +16,8 @@ from fliptron.tables import NAMES
 
 NOT_FEATURES = ("best", "row", "_event", "_time", "_delay", "_source", "_verified")
 """Columns that logs of ours have besides; those with an underscore come from the service."""
+DEBIASED = ("rho0", "beta", "h", "weighted")
+"""Columns that a debiased log has besides, all of them; each tells the bit."""
 _RIGHT = ("1", "1.0", "true", "t", "yes", "y", "click", "clicked", "right", "correct", "success", "converted")
 _WRONG = (
     "0",
@@ -32,6 +34,11 @@ _WRONG = (
     "incorrect",
     "failure",
 )
+
+
+def not_features(given: Sequence[str]) -> tuple[str, ...]:
+    """Columns of a table that are no features unless somebody says so, given the names of all."""
+    return (*NOT_FEATURES, *DEBIASED) if set(DEBIASED) <= set(given) else NOT_FEATURES
 
 
 def assign(
