@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from fliptron import InputError, Log, Rounds, evaluate, export_log
+from fliptron import InputError, Log, Rounds, audit, evaluate, export_log
 from fliptron.cli.group import commands as main
 from fliptron.datasets.shop import shop
 from fliptron.logs.events import OWN
@@ -53,6 +53,21 @@ def test_a_dict_becomes_a_log(tmp_path: Path) -> None:
     again = rounds_of(Log(tmp_path / "a.npz"))
     for name, column in rounds.columns().items():
         np.testing.assert_array_equal(column, again.columns()[name])
+
+
+def test_where_all_are_equally_likely_none_is_known_best() -> None:
+    """An audit then goes by what its own learner finds, as it does without `pi_b`."""
+    given = feedback(20_000)
+    action = np.random.default_rng(1).integers(3, size=20_000)
+    right = action == given["context"].argmax(axis=1)
+    given |= {"action": action, "pscore": np.full(20_000, 1 / 3), "pi_b": None}
+    given["reward"] = (np.random.default_rng(2).random(20_000) < np.where(right, 0.7, 0.2)).astype(int)
+    log = Log(given | {"pi_b": np.full((20_000, 3, 1), 1 / 3)})
+    assert "greedy" not in log.roles
+    assert audit(log) == audit(Log(given))
+    assert audit(log).greedy_accuracy == pytest.approx(0.98, abs=0.03)
+    greedy = rounds_of(Log(feedback(2) | {"pi_b": np.array([[0.5, 0.5, 0], [0.2, 0.3, 0.5]])[:, :, None]})).greedy
+    assert greedy.tolist() == [-1, 2]
 
 
 def test_a_log_becomes_a_dict_and_a_log_again(tmp_path: Path) -> None:
@@ -125,6 +140,7 @@ def test_values_are_what_the_formulas_of_obp_give() -> None:
         ({"context": np.full((400, 2), np.inf)}, "context holds an infinite number in round 0"),
         ({"position": np.arange(400) % 3}, "has positions above 0"),
         ({"pi_b": np.ones((400, 2, 1))}, r"pi_b has shape \(400, 2, 1\)"),
+        ({"greedy": np.full(400, -2)}, "greedy is -2 in round 0; a whole number from -1 to 2"),
         ({"labels": ["a", "a", "b"]}, "labels has 3 names; 3, each once"),
     ],
 )

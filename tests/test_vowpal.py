@@ -15,7 +15,7 @@ import vowpalwabbit
 from click.testing import CliRunner
 from vowpalwabbit.dftovw import ContextualbanditLabel, DFtoVW, Feature
 
-from fliptron import InputError, Log, RidgeRegression, Rounds, evaluate, export_log, learn_log
+from fliptron import InputError, Log, RidgeRegression, Rounds, audit, debias, evaluate, export_log, learn_log
 from fliptron.cli.group import commands as main
 from fliptron.datasets.shop import shop
 from fliptron.encoding.records import is_missing
@@ -280,8 +280,18 @@ class TestDsjson:
                            "ok": [True] * 2, "two": [1.0] * 2, "words": [1.0] * 2}  # fmt: skip
         assert rounds.label.tolist() == [1, 0]
         assert rounds.bit.tolist() == [1, 0]
-        assert rounds.greedy.tolist() == [1, 0]  # the likeliest by p, in the order of a; the first of equals
+        assert rounds.greedy.tolist() == [-1, 0]  # the likeliest by p, in the order of a, if there is one
         assert tags == ["e1", "e1"]
+
+    @pytest.mark.parametrize(("to", "name"), [("dsjson", "b.dsjson"), ("obp", "b.npz"), ("parquet", "b.parquet")])
+    def test_events_without_p_have_no_greedy_label(self, tmp_path: Path, to: str, name: str) -> None:
+        other = EVENT | {"_label_cost": 0, "_label_Action": 1, "p": [0.9, 0.1]}
+        plain = {key: value for key, value in EVENT.items() if key != "p"}
+        log = self.read(tmp_path, *[other] * 3000, plain, other)
+        assert whole(log)[1].greedy.tolist() == [1] * 3000 + [-1, 1]
+        assert audit(log).verdict == "not identified"
+        debias(log, tmp_path / name, to=to, rates=(0, 0))
+        assert whole(Log(tmp_path / name))[1].greedy.tolist() == [1] * 3000 + [-1, 1]
 
     def test_positions_as_labels(self, tmp_path: Path) -> None:
         first = EVENT | {"p": [0.9, 0.1], "_margin": 1.5}

@@ -313,7 +313,7 @@ class _Ends:
 
 def _write_table(log: Log, path: Path, channels: Channels) -> None:
     """The log's columns and the debiased ones, part by part, and then in one file."""
-    named = np.array(log.labels, dtype=object)
+    named = np.array([*log.labels, None], dtype=object)  # −1, not known, is the last
     with tempfile.TemporaryDirectory(prefix="fliptron-") as folder:
         parts: list[str] = []
         for batch in log.batches():
@@ -321,7 +321,7 @@ def _write_table(log: Log, path: Path, channels: Channels) -> None:
             own: dict[str, Array] = {"label": named[rounds.label], "bit": rounds.bit}
             if log.has_probabilities:
                 own["probability"] = rounds.probability
-            if rounds.greedy[0] >= 0:
+            if (rounds.greedy >= 0).any():
                 own["greedy"] = named[rounds.greedy]
             if rounds.margin is not None:
                 own["margin"] = rounds.margin

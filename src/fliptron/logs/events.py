@@ -23,6 +23,8 @@ CONTEXT = "context"
 """The namespace of features that are called by their name alone."""
 OWN = ("label", "bit", "cost", "probability", "greedy", "margin", "tag", "position")
 """Columns that such a table has besides the features."""
+TIE = 1e-6
+"""By how much probabilities may differ that should be equal, since some have 24 bits."""
 _MOST_LABELS, _MOST_FEATURES = 1000, 1000
 _WHOLE = re.compile(r"0|-?[1-9]\d{0,17}")
 

@@ -14,7 +14,7 @@ from fliptron.arrays import Array
 from fliptron.encoding.records import Table, is_missing
 from fliptron.encoding.schema import FIRST, Schema
 from fliptron.logs.forms import made_table
-from fliptron.logs.roles import as_names, assign, bits_of, labels_of, not_features, numbers_of, plain
+from fliptron.logs.roles import NOT_FEATURES, as_names, assign, bits_of, labels_of, not_features, numbers_of, plain
 from fliptron.refusals import InputError, real, whole
 from fliptron.rounds import LEAST_PROBABILITY, MOST_CLASSES, Rounds
 from fliptron.tables import BATCH, TableFile, from_json, quoted
@@ -107,6 +107,7 @@ class Log:
             if name not in given:
                 raise InputError(f"the log has no column {name!r} of a policy's choices; it has {', '.join(given)}")
         besides = not_features(given) if made is None else made.besides
+        self._gaps = made is not None or besides != NOT_FEATURES  # greedy labels that some events do not tell
         self._tags = "tag" if "tag" in besides and "tag" in given else None
         taken = {*self.roles.values(), *([time] if time else []), *besides, *self.others, *unused}
         self.features = [name for name in given if name not in taken] if features is None else list(features)
@@ -190,7 +191,9 @@ class Log:
             return roles[role], table.columns[roles[role]], start
 
         label = labels_of(*column("label"), self._numbers)
-        greedy = labels_of(*column("greedy"), self._numbers) if "greedy" in roles else np.full(n, -1)
+        greedy = np.full(n, -1)
+        if "greedy" in roles:
+            greedy = labels_of(*column("greedy"), self._numbers, gaps=self._gaps and "margin" not in roles)
         probability = np.full(n, np.nan if self._fixed is None else self._fixed)
         if "probability" in roles:
             allowed = "a probability above 0 and at most 1"

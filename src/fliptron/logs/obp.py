@@ -1,8 +1,9 @@
 """Open Bandit Pipeline's `bandit_feedback`: a dict of arrays, also kept in an .npz file.
 
-`action`, `reward` and `pscore` are the label, the bit and the probability; `context` is a matrix. The likeliest action
-of `pi_b`, where that is there, is the greedy label. In what is written here `context_names` says what the columns are:
-`city=Rome` is 1 where the city is Rome, and `age=` where the age is not known; and `labels` names the actions.
+`action`, `reward` and `pscore` are the label, the bit and the probability; `context` is a matrix. The action of `pi_b`,
+where that is there, that is likelier than any other is the greedy label. In what is written here `context_names` says
+what the columns are: `city=Rome` is 1 where the city is Rome, and `age=` where the age is not known; and `labels` names
+the actions.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from fliptron.arrays import Array
-from fliptron.logs.events import Event, column_of, probability_of
+from fliptron.logs.events import TIE, Event, column_of, probability_of
 from fliptron.refusals import InputError, whole
 from fliptron.tables import BATCH
 
@@ -57,21 +58,20 @@ def events(name: str, feedback: Mapping[str, Any]) -> Iterator[Event]:
     if feedback.get("position") is not None and _column(name, "position", feedback["position"], n).any():
         raise InputError(f"{name} has positions above 0; one action per round is expected, all at position 0")
     action = columns["action"]
-    good = (action == np.floor(action)) & (action >= 0) & (action < K)
-    if not good.all():
-        at = int(np.argmin(good))
-        raise InputError(
-            f"{name}: action is {action[at]:g} in round {at}; a whole number from 0 to {K - 1} is expected"
-        )
+    _check_actions(name, "action", action, 0, K - 1)
     context = _matrix(name, "context", feedback["context"], n)
     greedy = feedback.get("greedy")
     if feedback.get("pi_b") is not None:
         chances = np.asarray(feedback["pi_b"], dtype=np.float64)
         if chances.shape[:2] != (n, K):
             raise InputError(f"{name}: pi_b has shape {chances.shape}; ({n}, {K}, 1) is expected")
-        greedy = chances.reshape(n, K, -1)[:, :, 0].argmax(axis=1) if greedy is None else greedy
+        chances = chances.reshape(n, K, -1)[:, :, 0]
+        tied = (chances > chances.max(axis=1, keepdims=True) - TIE).sum(axis=1) > 1
+        greedy = np.where(tied, -1, chances.argmax(axis=1)) if greedy is None else greedy
     given = {"greedy": greedy, "margin": feedback.get("margin")}
     more = {key: _column(name, key, each, n) for key, each in given.items() if each is not None}
+    if "greedy" in more:
+        _check_actions(name, "greedy", more["greedy"], -1, K - 1)  # −1 where it is not known
     labels = _listed(name, "labels", feedback.get("labels"), [str(r) for r in range(K)])
     names = _listed(name, "context_names", feedback.get("context_names"), [f"x{j}" for j in range(context.shape[1])])
     tags = _listed(name, "tag", feedback.get("tag"), [""] * n)
@@ -109,7 +109,7 @@ def _events(
             yield Event(
                 where, among[action], action + 1, 0.0 - told["reward"][i], probability_of(where, told["pscore"][i]),
                 record, among,
-                greedy=among[int(told["greedy"][i])] if "greedy" in told else None,
+                greedy=among[int(told["greedy"][i])] if "greedy" in told and told["greedy"][i] >= 0 else None,
                 margin=told["margin"][i] if "margin" in told else None,
                 tag=tags[start + i] or None,
             )  # fmt: skip
@@ -139,8 +139,8 @@ def feedback_of(events: Sequence[Event], labels: Sequence[Any]) -> dict[str, Any
     }
     matrix, columns = _context(events)
     found |= {"context": matrix, "context_names": np.array(columns)}
-    if events[0].greedy is not None:
-        found["greedy"] = np.array([numbers[str(event.greedy)] for event in events])
+    if any(event.greedy is not None for event in events):
+        found["greedy"] = np.array([-1 if event.greedy is None else numbers[event.greedy] for event in events])
     if events[0].margin is not None:
         found["margin"] = np.array([event.margin for event in events])
     if any(event.tag for event in events):
@@ -204,6 +204,15 @@ def _column(name: str, key: str, values: Any, n: int) -> Array:
         at = int(np.argmin(np.isfinite(found)))
         raise InputError(f"{name}: {key} is {found[at]} in round {at}; a finite number is expected")
     return found
+
+
+def _check_actions(name: str, key: str, values: Array, low: int, high: int) -> None:
+    good = (values == np.floor(values)) & (values >= low) & (values <= high)
+    if not good.all():
+        at = int(np.argmin(good))
+        raise InputError(
+            f"{name}: {key} is {values[at]:g} in round {at}; a whole number from {low} to {high} is expected"
+        )
 
 
 def _matrix(name: str, key: str, values: Any, n: int) -> Array:

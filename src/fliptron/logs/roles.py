@@ -130,8 +130,8 @@ def _as_float(value: Any) -> float:
         return np.nan
 
 
-def labels_of(name: str, values: Array, start: int, numbers: Mapping[Any, int]) -> Array:
-    """A column of labels as their numbers; 1 is "1" if no label is 1 itself."""
+def labels_of(name: str, values: Array, start: int, numbers: Mapping[Any, int], *, gaps: bool = False) -> Array:
+    """A column of labels as their numbers; 1 is "1" if no label is 1 itself. Gaps, if there may be some, are −1."""
     texts = {word_of(label): number for label, number in reversed(list(numbers.items()))}
     try:
         words = [plain(word) for word in values.tolist()]
@@ -141,8 +141,11 @@ def labels_of(name: str, values: Array, start: int, numbers: Mapping[Any, int]) 
     except TypeError:
         raise InputError(f"column {name!r} holds lists or the like; words or numbers are expected as labels") from None
     found = np.array([known[word] for word in words], dtype=np.int64)
-    if (found < 0).any():
-        at = int(np.argmax(found < 0))
+    odd = found < 0
+    if gaps and odd.any():
+        odd &= [not is_missing(word) for word in words]
+    if odd.any():
+        at = int(np.argmax(odd))
         what = "nothing" if is_missing(words[at]) else repr(words[at])
         shown = ", ".join(repr(label) for label in list(numbers)[:8]) + (" and more" if len(numbers) > 8 else "")
         raise InputError(f"column {name!r} holds {what} in row {start + at}; one of {shown} is expected")
