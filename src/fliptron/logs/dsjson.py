@@ -22,7 +22,10 @@ _LOW = "%5F"  # a _ that a name begins with
 
 
 def events(lines: Iterable[tuple[str, str]]) -> Iterator[Event]:
-    """The events of a file; those that Vowpal Wabbit does not learn from (`_skipLearn`) are left out.
+    """The events of a file.
+
+    What Vowpal Wabbit does not learn from is left out: events with `_skipLearn`, rewards and activations that found no
+    event to belong to, which have an `EventId` and no `c`, and lines that begin with #.
 
     Parameters
     ----------
@@ -31,9 +34,10 @@ def events(lines: Iterable[tuple[str, str]]) -> Iterator[Event]:
     """
     known: dict[str, tuple[str, ...]] = {}  # names of lists of actions, which seldom change
     for where, text in lines:
-        if text.strip():
+        if text.strip() and not text.lstrip().startswith("#"):
             event = _object(where, "the line", _parsed(where, text))
-            if event.get("_skipLearn") is not True:
+            alone = "EventId" in event and "c" not in event and "_label_cost" not in event
+            if event.get("_skipLearn") is not True and not alone:
                 yield _event(where, event, known)
 
 
