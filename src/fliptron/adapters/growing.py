@@ -11,6 +11,7 @@ from zlib import crc32
 
 import numpy as np
 
+from fliptron.adapters.chances import chance_of
 from fliptron.arrays import FLOATS, LONGEST, Array
 from fliptron.kernels import loop
 from fliptron.kernels.compiling import entry
@@ -133,10 +134,7 @@ class Growing:
         """
         asked, places, eligible, plain = self._asked
         if labels != asked:
-            places = {self.number(hashable(label)): place for place, label in enumerate(labels)}
-            eligible = None if len(places) == len(self.labels) else [*places]
-            plain = eligible is None and self._only_decides
-            self._asked = labels[:], places, eligible, plain
+            places, eligible, plain = self._look_through(labels)
         row, learner = self.row(x), self.learner
         if learner is None:
             return row, None, places, eligible
@@ -147,6 +145,29 @@ class Growing:
             except loop.NotNowError:
                 pass
         return row, learner.decide(row, eligible), places, eligible
+
+    def _look_through(self, labels: list[Any]) -> tuple[dict[int, int], list[int] | None, bool]:
+        places = {self.number(hashable(label)): place for place, label in enumerate(labels)}
+        eligible = None if len(places) == len(self.labels) else [*places]
+        plain = eligible is None and self._only_decides
+        self._asked = labels[:], places, eligible, plain
+        return places, eligible, plain
+
+    def chance(self, x: Any, labels: list[Any], label: Any) -> float:
+        """The probability with which `decide` would choose one of the labels now. Nothing is decided.
+
+        Parameters
+        ----------
+        x, labels
+            As of `decide`.
+        label
+            The one that is asked for; of one that is not in the list, the probability is 0.
+        """
+        places, eligible, _ = self._look_through(labels)
+        row, number = self.row(x), self._numbers.get(hashable(label))
+        if number not in places:
+            return 0.0
+        return 1.0 if self.learner is None else chance_of(self.learner, row, int(number or 0), eligible)
 
     def learn(self, row: Array, decision: Decision, feedback: Any, eligible: list[int] | None = None) -> None:
         """Learn from what came back for a decision, once there are two labels.
