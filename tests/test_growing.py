@@ -116,7 +116,7 @@ class TestRows:
         known.number("a"), known.number("b")
         known.row({"x": 1.0})
         assert np.isfinite(known.scores({"x": 1.0})).all()
-        with pytest.raises(InputError, match="X holds nan"):
+        with pytest.raises(InputError, match="feature 'x' is nan; a finite number is expected"):
             known.scores({"x": np.nan})
 
 
