@@ -18,9 +18,12 @@ from fliptron.logs.events import Event, column_of, place_of
 from fliptron.logs.log import Batch, Log
 from fliptron.output import whole_file
 from fliptron.refusals import InputError, one_of
+from fliptron.tables import suffix_of
 
 TO = ("vw", "vw-cb", "dsjson", "obp")
 """Text with the features of actions (adf), text with numbered actions (cb), JSON, and a dict of arrays."""
+_ENDS = {"vw": (".vw",), "vw-cb": (".vw",), "dsjson": (".dsjson", ".json")}
+_NAMED = (".vw", ".dsjson", ".json", ".jsonl", ".ndjson", ".npz", ".csv", ".tsv", ".parquet")
 Reward = Callable[[Batch], Array]
 """What came back in each round of a batch."""
 
@@ -29,7 +32,8 @@ def export_log(log: Log, path: str | os.PathLike[str], *, to: str = "vw", reward
     """Write a log in the form of another library's, whole or not at all; how many rounds that were.
 
     `Log` reads it again with the same records, labels, probabilities and bits. The greedy label and the margin are kept
-    in "dsjson" and "obp".
+    in "dsjson" and "obp". What has no room in "obp", columns of more than 1,000 different words, is left out, and named
+    there by `left_out`.
 
     Parameters
     ----------
@@ -60,9 +64,8 @@ def export_log(log: Log, path: str | os.PathLike[str], *, to: str = "vw", reward
     one_of("to", to, TO)
     if not log.has_probabilities:
         raise InputError(f"{log.name} does not say with which probability labels were played, which this form needs")
+    check_name(target, to)
     if to == "obp":
-        if target.suffix != ".npz":
-            raise InputError(f"{target} ends in {target.suffix!r}; .npz is expected for a bandit_feedback")
         found = to_feedback(log, reward=reward)
         with whole_file(target) as part, part.open("wb") as file:
             np.savez_compressed(file, **found)
@@ -74,6 +77,24 @@ def export_log(log: Log, path: str | os.PathLike[str], *, to: str = "vw", reward
             file.write(written(event).encode("utf-8"))
             rounds += 1
     return rounds
+
+
+def check_name(path: Path, to: str) -> None:
+    """Refuse a file whose name says that it has another form.
+
+    Parameters
+    ----------
+    path
+        The file.
+    to
+        One of `TO`.
+    """
+    suffix = suffix_of(path)
+    if to == "obp":
+        if path.suffix != ".npz":
+            raise InputError(f"{path} ends in {path.suffix!r}; .npz is expected for a bandit_feedback")
+    elif suffix in _NAMED and suffix not in _ENDS[to]:
+        raise InputError(f"{path} ends in {suffix!r}; {' or '.join(_ENDS[to])} is expected, also with .gz behind")
 
 
 def to_feedback(log: Log, *, reward: Reward | None = None) -> dict[str, Any]:

@@ -137,8 +137,10 @@ def feedback_of(events: Sequence[Event], labels: Sequence[Any]) -> dict[str, Any
         "action_context": np.eye(K),
         "labels": np.array(names),
     }
-    matrix, columns = _context(events)
-    found |= {"context": matrix, "context_names": np.array(columns)}
+    matrix, columns, left_out = _context(events)
+    found |= {"context": matrix, "context_names": np.array(columns, dtype=np.str_)}
+    if left_out:
+        found["left_out"] = np.array(left_out)
     if any(event.greedy is not None for event in events):
         found["greedy"] = np.array([-1 if event.greedy is None else numbers[event.greedy] for event in events])
     if events[0].margin is not None:
@@ -148,8 +150,11 @@ def feedback_of(events: Sequence[Event], labels: Sequence[Any]) -> dict[str, Any
     return found
 
 
-def _context(events: Sequence[Event]) -> tuple[Array, list[str]]:
-    """Records as numbers: those they have, and a column for each word, each truth value and each kind of gap."""
+def _context(events: Sequence[Event]) -> tuple[Array, list[str], list[str]]:
+    """Records as numbers: those they have, and a column for each word, each truth value and each kind of gap.
+
+    Then the names of these columns, and of those of the records that hold too many words to have one for each.
+    """
     kinds: dict[str, dict[str, None]] = {}
     numbers: dict[str, int] = {}
     for event in events:
@@ -159,6 +164,9 @@ def _context(events: Sequence[Event]) -> tuple[Array, list[str]]:
                 numbers[name] = numbers.get(name, 0) + 1
             else:
                 words[_word(value)] = None
+    left_out = [name for name, words in kinds.items() if len(words) > _MOST_WORDS]
+    for name in left_out:
+        del kinds[name]
     columns = [column for name in kinds for column in _columns(name, kinds[name], numbers.get(name, 0), len(events))]
     if len(columns) * len(events) > 2**28:
         size = f"{len(events):,} rounds of {len(columns):,} numbers"
@@ -174,7 +182,7 @@ def _context(events: Sequence[Event]) -> tuple[Array, list[str]]:
                 matrix[i, at[f"{name}={_word(value)}"]] = 1.0
             elif not words:
                 matrix[i, at[f"{name}="]] = 1.0
-    return matrix, columns
+    return matrix, columns, left_out
 
 
 def _columns(name: str, words: Mapping[str, None], numbers: int, n: int) -> list[str]:
@@ -183,9 +191,6 @@ def _columns(name: str, words: Mapping[str, None], numbers: int, n: int) -> list
         raise InputError(f"column {name!r} has a = in its name, by which words are told apart in a bandit_feedback")
     if words and numbers:
         raise InputError(f"column {name!r} holds numbers and words; a bandit_feedback has room for either")
-    if len(words) > _MOST_WORDS:
-        raise InputError(f"column {name!r} holds {len(words):,} different words, and a bandit_feedback has a column "
-                         f"for each, {_MOST_WORDS:,} at most; leave it out of the features")  # fmt: skip
     return [f"{name}={word}" for word in words] or ([name] if numbers == n else [name, f"{name}="])
 
 
