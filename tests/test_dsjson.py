@@ -58,6 +58,12 @@ class TestDsjson:
         assert model.get_weighted_examples() == 2
         model.finish()
 
+    def test_a_number_of_the_row_is_no_feature(self, tmp_path: Path) -> None:
+        rows = [EVENT | {"_label_cost": -(i % 2), "c": {"n": i, "_multi": EVENT["c"]["_multi"]}} for i in range(150)]
+        with pytest.raises(InputError, match="every value of 'n' is different, as the number of a row is"):
+            self.read(tmp_path, *rows)
+        assert Log(tmp_path / "a.json", kinds={"n": "number"}).features == ["n"]
+
     def test_positions_as_labels(self, tmp_path: Path) -> None:
         first = EVENT | {"p": [0.9, 0.1], "_margin": 1.5}
         self.read(tmp_path, first, first | {"_label_cost": 0, "_label_Action": 1})

@@ -128,7 +128,7 @@ class Log:
         head = self._head()
         self.fingerprint = self._digest()
         """What the file is known by, however it is read: its first rows."""
-        self.schema = Schema.infer(head, kinds) if self.features else None
+        self.schema = _schema(head, kinds) if self.features else None
         """What the records are made of."""
 
     @property
@@ -230,6 +230,21 @@ class Log:
                 f"column {name!r} holds {len(labels)} label; two or more are expected: name those there were"
             )
         return sorted(labels, key=lambda each: (isinstance(each, str), each))
+
+
+def _schema(head: Table, kinds: Mapping[str, str] | None) -> Schema:
+    """What the records are made of, or a sentence if that is nothing but numbers of rows."""
+    try:
+        return Schema.infer(head, kinds)
+    except InputError:
+        if all(is_missing(each) for values in head.columns.values() for each in values.tolist()):
+            raise
+        Schema.infer(Table({**head.columns, "": np.zeros(len(head))}, len(head)), kinds)  # else it raises what it did
+        names = ", ".join(map(repr, head.columns))
+        raise InputError(
+            f"every value of {names} is different, as the number of a row is; a feature whose values come again is "
+            "expected, or the kind of one of these"
+        ) from None
 
 
 def _check_features(names: Sequence[str], given: Sequence[str], taken: set[str]) -> None:
