@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import sys
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -290,7 +291,50 @@ class TestLearner:
         ]
         learner.learn((1.0, 0.0, 0.0), 0, 1, None)
 
+    @pytest.mark.parametrize(
+        ("kind", "settings", "some"),
+        [
+            (Fliptron, {}, False),
+            (Fliptron, {}, True),
+            (Fliptron, {"gamma": 0.0}, False),
+            (RidgeRegression, {"gamma": 0.3}, False),
+            (RidgeRegression, {"gamma": 0.0}, True),
+        ],
+    )
+    def test_score_is_the_probability_of_what_is_predicted(self, kind: Any, settings: Any, some: bool) -> None:
+        learner, random = NoisyBanditLearner(kind, settings, seed=1), np.random.default_rng(0)
+        every = ["a", "b", "c", "d"]
+        learner.predict((0.0, 0.0, 0.0), every)
+        for t in range(250):
+            context, actions = tuple(random.standard_normal(3).tolist()), every[t % 2 :] if some else every
+            chances = [learner.score(context, actions, action) for action in every]
+            action, probability, more = learner.predict(context, actions)
+            assert chances[every.index(action)] == probability
+            assert sum(chances) == pytest.approx(1.0, abs=1e-9)
+            assert actions == every or chances[0] == 0.0
+            learner.learn(context, action, int(action == every[int(np.argmax(context))]), probability, **more)
+
+    def test_rejection_sampling_has_results(self) -> None:
+        rounds = coba.Environments.from_linear_synthetic(400, n_actions=3, n_action_features=0, seed=1).binary()
+        logged = rounds.logged(coba.RandomLearner())
+        result = coba.Experiment(logged, NoisyBanditLearner(seed=1), evaluator=coba.RejectionCB()).run(quiet=True)
+        assert len(result.interactions) > 20
+
+    def test_actions_that_never_come_again_are_warned_of(self) -> None:
+        learner = NoisyBanditLearner(seed=1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            for t in range(60):  # one of three is known, every other time
+                learner.predict((1.0,), [t, t + 0.5, 0] if t % 2 else [(t,), (t, 0)])
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            for t in range(60):
+                learner.predict((1.0,), [(t, 0.25), (t, 0.75)])
+        assert ["what it is made of is not used" in str(each.message) for each in found] == [True]
+
     def test_refusals(self) -> None:
+        with pytest.raises(InputError, match="there are no actions; at least one is expected"):
+            NoisyBanditLearner().predict((1.0,), [])
         learner = NoisyBanditLearner(seed=1)
         action, probability, more = learner.predict((1.0,), ["a", "b"])
         with pytest.raises(InputError, match=r"feedback is 0\.3; 0 or 1 is expected"):

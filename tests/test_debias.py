@@ -87,6 +87,20 @@ def test_a_table_has_both_forms(by_site: Path, tmp_path: Path) -> None:
     assert {"age", "income", "city", "bit", "probability", "rho0", "beta"} <= set(made.columns)
 
 
+def test_a_debiased_table_read_again_has_the_features_it_had(tmp_path: Path) -> None:
+    write_table(tmp_path / "a.csv", shop(2000).log)
+    log = Log(tmp_path / "a.csv")
+    debias(log, tmp_path / "a.parquet", rates=(0.2, 0.4))
+    again = Log(tmp_path / "a.parquet")
+    assert again.features == log.features
+    assert again.schema == log.schema
+    debias(again, tmp_path / "b.parquet", rates=(0.2, 0.4))
+    pd.testing.assert_frame_equal(read(tmp_path / "a.parquet"), read(tmp_path / "b.parquet"))
+    assert Log(tmp_path / "a.parquet", features=["age", "h"]).features == ["age", "h"]
+    (tmp_path / "c.csv").write_text(BITS.replace("x", "h").replace("\n", ",2\n").replace(",2", ",beta", 1) + ",3")
+    assert Log(tmp_path / "c.csv").features == ["h", "beta"]  # somebody's own
+
+
 def test_one_channel_moves_and_stretches_the_bits_and_they_are_read_again(tmp_path: Path) -> None:
     write_table(tmp_path / "a.csv", shop(2000).log)
     log = Log(tmp_path / "a.csv")
@@ -97,10 +111,11 @@ def test_one_channel_moves_and_stretches_the_bits_and_they_are_read_again(tmp_pa
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    write_table(Path("a.csv"), {name: each for name, each in shop(2000).log.items() if name != "time"})
+    write_table(Path("a.csv"), shop(2000).log)
     told = [text for label, pair in BY_LABEL.items() for text in ("--rates", f"{label}={pair[0]},{pair[1]}")]
     result = CliRunner().invoke(main, ["debias", "a.csv", "--to", "obp", "--by", "label", *told])
     assert result.exit_code == 0
+    assert "time is left out: it holds more than 1,000 different words" in result.stdout
     assert "Debiased: debiased.npz" in result.stdout
     with np.load("debiased.npz") as file:
         assert np.unique(file["reward"]).size == 8
@@ -127,6 +142,9 @@ BITS = "label,bit,probability,x\n" + "\n".join(f"{i % 2},{i % 2},0.5,{i % 7}" fo
         (["--rates", "0.1,0.2", "--rates", "0.1,0.2"], "twice"),
         (["--rates", "0,0", "--to", "vw-cb"], "a label is 0; in vw-cb labels are whole numbers"),
         (["--rates", "0,0", "--save", "a.csv"], "ends in '.csv'; .parquet is expected"),
+        (["--rates", "0,0", "--to", "vw", "--save", "a.dsjson"], "ends in '.dsjson'; .vw is expected, also with .gz"),
+        (["--rates", "0,0", "--to", "dsjson", "--save", "a.vw.gz"], "ends in '.vw'; .dsjson or .json is expected"),
+        (["--rates", "0,0", "--to", "obp", "--save", "a.vw"], "ends in '.vw'; .npz is expected"),
         (["--rates", "0,0", "--save", "no/such/a.parquet"], "cannot be"),
     ],
 )
@@ -137,6 +155,17 @@ def test_what_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option
     assert result.exit_code == 2
     assert words in " ".join(result.stderr.split())
     assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
+
+
+@pytest.mark.parametrize("values", [(True, False), (1.0, 0.0), (1, 0), ("1", "0")])
+def test_rates_may_be_told_by_the_values_themselves(tmp_path: Path, values: Any) -> None:
+    words = {True: "true", False: "false"} if values[0] is True else {values[0]: 1, values[1]: 0}
+    rows = "\n".join(f"{1 + i % 2},{i % 2},0.5,{words[values[i % 3 % 2]]}" for i in range(12))
+    (tmp_path / "a.csv").write_text("label,bit,probability,ok\n" + rows)
+    told = {values[0]: (0.1, 0.2), values[1]: (0.3, 0.1)}
+    debias(Log(tmp_path / "a.csv"), tmp_path / "a.parquet", by="ok", rates=told)
+    assert read(tmp_path / "a.parquet")["rho0"].tolist() == [told[values[i % 3 % 2]][0] for i in range(12)]
+    debias(Log(tmp_path / "a.csv"), tmp_path / "a.parquet", by="label", rates={1.0: (0, 0), 2: (0.1, 0)})
 
 
 def test_a_log_without_probabilities_identifies_nothing(tmp_path: Path) -> None:

@@ -57,6 +57,10 @@ ELSEWHERE = [
 ]
 
 
+RUN = ("clicks.md", "noise.md", "logs.md", "experiments.md")
+"""Pages behind the doors of the front page, whose programs run."""
+
+
 def documented() -> list[str]:
     pages = "\n".join(path.read_text(encoding="utf-8") for path in (DOCS / "reference").glob("*.md"))
     return re.findall(r"^\.\. auto(?:class|function|exception):: fliptron\.(\S+)$", pages, re.M)
@@ -97,8 +101,8 @@ def test_every_page_is_in_the_navigation() -> None:
 @pytest.mark.parametrize(
     "page",
     [
-        *("index.md", "clicks.md", "logs.md", "adapters.md", "reference/checking.md"),
-        *("migrate/obp.md", "migrate/river.md", "migrate/sklearn.md", "migrate/vowpal.md"),
+        *("index.md", *RUN, "adapters.md", "reference/checking.md"),
+        *sorted(f"migrate/{path.name}" for path in (DOCS / "migrate").glob("*.md")),
     ],
 )
 def test_the_programs_of_a_page_run(page: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,12 +110,24 @@ def test_the_programs_of_a_page_run(page: Any, tmp_path: Path, monkeypatch: pyte
     text = (DOCS / page).read_text(encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
-    for kind, program in re.findall(r"```(python|console)\n(.*?)```", text, re.S):
-        if kind == "python":
-            exec(program, names)
-            continue
-        for line in re.findall(r"^\$ (.*)$", program, re.M):
-            subprocess.run(line, shell=True, check=True, capture_output=True)
+    try:
+        for kind, program in re.findall(r"```(python|console)\n(.*?)```", text, re.S):
+            if kind == "python":
+                exec(program, names)
+                continue
+            for line in re.findall(r"^\$ (.*)$", program, re.M):
+                subprocess.run(line, shell=True, check=True, capture_output=True)
+    finally:
+        for server in (each for each in names.values() if isinstance(each, subprocess.Popen)):
+            server.kill()
+            server.communicate()
+
+
+def test_every_door_of_the_front_page_is_one_click_from_a_page_that_runs() -> None:
+    (doors,) = re.findall(r"^\|---\|---\|---\|\n\| (.*) \|$", (DOCS / "index.md").read_text(encoding="utf-8"), re.M)
+    for door in doors.split(" | "):
+        behind = set(re.findall(r"\]\(([^)#]+)", door)) & set(RUN)
+        assert any("```console" in (DOCS / page).read_text(encoding="utf-8") for page in behind), door
 
 
 def test_the_plan_of_the_docs_is_a_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

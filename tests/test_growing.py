@@ -12,6 +12,7 @@ import pytest
 from conftest import LEARNERS
 from fliptron import Decision, Fliptron, InputError, RidgeRegression
 from fliptron.adapters import growing
+from fliptron.adapters.chances import chance_of
 from fliptron.adapters.growing import Growing, widen
 
 GROW = ["Banditron", "RCNBF", "BPA", "SOBA", "RidgeRegression", "Confidit", "Fliptron", "Fliptron-diagonal", "RCINE"]
@@ -115,7 +116,7 @@ class TestRows:
         known.number("a"), known.number("b")
         known.row({"x": 1.0})
         assert np.isfinite(known.scores({"x": 1.0})).all()
-        with pytest.raises(InputError, match="X holds nan"):
+        with pytest.raises(InputError, match="feature 'x' is nan; a finite number is expected"):
             known.scores({"x": np.nan})
 
 
@@ -173,3 +174,17 @@ def test_values_in_a_sequence_stand_in_its_order() -> None:
     assert growing.row(tuple(range(20)))[1:21].tolist() == [*map(float, range(20))]
     with pytest.raises(InputError, match="is neither a number nor a word"):
         growing.row((*range(19), [1]))
+
+
+@pytest.mark.parametrize("name", ["Fliptron", "BPA", "Confidit", "Gappletron", "Newtron", "RDUE", "Separable"])
+def test_the_chance_of_every_label_is_known_before_it_is_drawn(name: Any) -> None:
+    learner, random = LEARNERS[name](n_classes=4, n_features=4, seed=1), np.random.default_rng(0)
+    for t in range(300):
+        truth, x = int(random.integers(4)), random.normal(size=4)
+        x[truth] += 2.0
+        chances = [chance_of(learner, x, label, None) for label in range(4)]
+        decision = learner.decide(x)
+        assert chances[decision.label] == pytest.approx(decision.probability, abs=1e-12)
+        assert sum(chances) == pytest.approx(1.0, abs=1e-9)
+        assert learner.rounds == t + 1
+        learner.learn(x, decision, int(decision.label == truth))

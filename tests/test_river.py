@@ -172,6 +172,16 @@ class TestPolicy:
             NoisyBanditPolicy(Perceptron)
         with pytest.raises(InputError, match="there are no arms"):
             NoisyBanditPolicy().pull([], {"x": 1.0})
+        classifier, policy = NoisyBanditClassifier(seed=1), NoisyBanditPolicy(seed=1)
+        for y in ("a", "b"):
+            classifier.learn_one({"x": 1.0, "y": 2.0}, y)
+        for call in (
+            lambda: classifier.learn_one({"x": 1.0, "y": float("nan")}, "a"),
+            lambda: classifier.predict_one({"x": 1.0, "y": float("nan")}),
+            lambda: policy.pull(ARMS, {"x": 1.0, "y": float("nan")}),
+        ):
+            with pytest.raises(InputError, match="feature 'y' is nan; a finite number is expected"):
+                call()
         with pytest.raises(InputError, match="seed is -1"):
             NoisyBanditClassifier(seed=-1)
         with pytest.raises(InputError, match=r"rho0 \+ rho1 is 1"):

@@ -149,7 +149,9 @@ class TestLogs:
         ("changed", "words"),
         [
             ({"action": ["b", "z"]}, "action holds .*'z'.*; one of a, b, c is expected"),
-            ({"greedy": [1, 2]}, "greedy holds"),
+            ({"action": ["a", None]}, "action holds None; one of a, b, c is expected"),
+            ({"action": ["a", "tulip"]}, "action holds 'tulip'; one of"),
+            ({"greedy": [1, 2]}, "greedy holds 1; one of"),
             ({"bit": [0, 2]}, "bit is 2 in round 1"),
             ({"bit": [0]}, "rounds; all must have the same"),
             ({"probability": [0.5, 0.0]}, "probability is 0 in round 1"),
@@ -165,6 +167,27 @@ class TestLogs:
         with pytest.raises(ValueError, match=words):
             model.partial_fit_bandit(**{**good, **changed})
         assert np.array_equal(model.learner_.weights, before)
+        fresh = NoisyBanditClassifier(random_state=0)
+        if changed.keys() & {"action", "greedy", "bit", "probability"}:
+            with pytest.raises(ValueError, match=words):
+                fresh.partial_fit_bandit(**{**good, **changed}, classes=["a", "b", "c"])
+            with pytest.raises(NotFittedError):
+                fresh.predict(good["X"])
+        fresh.partial_fit_bandit(**good, classes=["a", "b"])
+        assert fresh.classes_.tolist() == ["a", "b"]
+
+    def test_what_is_refused_leaves_nothing_of_a_model(self, iris: Any) -> None:
+        X, y = iris
+        model = NoisyBanditClassifier(settings={"gama": 1.0})
+        for _ in range(2):
+            with pytest.raises(InputError, match="Fliptron cannot be built"):
+                model.partial_fit_bandit(X, y, np.ones(len(y)), 1 / 3, classes=np.unique(y))
+        model.set_params(settings=None, rounds=200).fit(X, y)
+        before = model.predict(X)
+        for wrong in (np.zeros(len(y)), np.full(len(y), 0.5)):
+            with pytest.raises(ValueError, match=r"y has 1 class|Unknown label type"):
+                model.fit(X[:, :3], wrong)
+        assert np.array_equal(model.predict(X), before)
 
     def test_the_first_call_needs_classes(self) -> None:
         with pytest.raises(InputError, match="the first call of partial_fit_bandit needs them"):

@@ -15,13 +15,13 @@ import vowpalwabbit
 from click.testing import CliRunner
 from vowpalwabbit.dftovw import ContextualbanditLabel, DFtoVW, Feature
 
-from fliptron import InputError, Log, RidgeRegression, Rounds, evaluate, export_log, learn_log
+from fliptron import InputError, Log, RidgeRegression, evaluate, export_log, learn_log
 from fliptron.cli.group import commands as main
 from fliptron.datasets.shop import shop
-from fliptron.encoding.records import is_missing
 from fliptron.logs.events import column_of, place_of
 from fliptron.logs.tables import write_table
 from fliptron.logs.vowpal import name_of, parse
+from same_logs import check_same, whole
 
 ADF = "--cb_adf --cb_type mtr -q ca -b 22"
 FORMS = [("vw", "a.vw"), ("vw", "a.vw.gz"), ("dsjson", "a.dsjson"), ("dsjson", "a.json.gz")]
@@ -50,27 +50,6 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("shop") / "shop.csv"
     write_table(path, shop(3000).log)
     return path
-
-
-def whole(log: Log) -> tuple[dict[str, list[Any]], Rounds, list[Any]]:
-    batches = list(log.batches())
-    records = {
-        name: [None if is_missing(each) else each for batch in batches for each in batch.records.columns[name].tolist()]
-        for name in log.features
-    }
-    tags = [tag for batch in batches if batch.tags is not None for tag in batch.tags.tolist()]
-    return records, Rounds.join([batch.rounds for batch in batches]), tags
-
-
-def check_same(first: Log, second: Log, *, without: tuple[str, ...] = ()) -> None:
-    assert first.labels == second.labels
-    assert set(first.features) == set(second.features)
-    (records, rounds, _), (again, played, _) = whole(first), whole(second)
-    for name, values in records.items():
-        assert again[name] == [each.isoformat() if hasattr(each, "isoformat") else each for each in values], name
-    for name, column in rounds.columns().items():
-        if name not in without:
-            np.testing.assert_array_equal(column, played.columns()[name])
 
 
 @pytest.mark.parametrize(("to", "name"), FORMS)
@@ -139,8 +118,28 @@ class TestWhatIsUnderstood:
             "t.city": ["Oslo", None], "age": [None, 0.001], "u": [None, True],
         }  # fmt: skip
         assert tags == ["first", "second"]
-        assert rounds.label.tolist() == [0, 1]
+        assert rounds.label.tolist() == [1, 2]
         assert rounds.bit.tolist() == [0, 1]
+
+    def test_lines_without_a_cost_are_passed_over(self, tmp_path: Path) -> None:
+        _, records, rounds, _ = self.read(tmp_path, "1:0:.5 | b:2\n | a\n'tag | a\n2:-1:.5 | c\n | b\n")
+        assert records == {"b": [2.0, None], "c": [None, 1.0]}
+        assert rounds.label.tolist() == [0, 1]
+
+    def test_actions_that_are_listed_could_be_played(self, tmp_path: Path) -> None:
+        log, _, rounds, _ = self.read(tmp_path, "1 2:0:.5 3 | a\n1 2 3:-1:.5 | a\n")
+        assert log.labels == (1, 2, 3)
+        assert rounds.label.tolist() == [1, 2]
+
+    @pytest.mark.parametrize("shared", ["", "shared | x:1\n"])
+    @pytest.mark.parametrize("played", [0, 2])
+    def test_an_event_of_several_lines_has_one_cost(self, tmp_path: Path, shared: str, played: int) -> None:
+        actions = ["| a=b", "| a=c", "| a=d"]
+        actions[played] = "0:{0}:0.5 " + actions[played]
+        text = shared + "\n".join(actions) + "\n\n"
+        log, _, rounds, _ = self.read(tmp_path, text.format(0) + text.format(-1))
+        assert log.labels == ("b", "c", "d")
+        assert rounds.label.tolist() == [played] * 2
 
     @pytest.mark.parametrize(("first", "second", "bits"), [("0", "-1", [0, 1]), ("0", "1", [1, 0]), ("1", "-1", [0, 1]),
                                                            ("0.25", "-3.5", [0, 1])])  # fmt: skip
@@ -165,6 +164,9 @@ class TestWhatIsUnderstood:
         check_same(log, Log(tmp_path / "b.vw"))
         positions = Log(tmp_path / "a.vw", label="position", labels=[1, 2, 3])
         assert whole(positions)[1].label.tolist() == [1, 1]
+        assert positions.features == ["u.age"]  # the name of what was played would give it away
+        with pytest.raises(InputError, match="column 'bit' cannot be a feature"):
+            Log(tmp_path / "a.vw", features=["bit"])
 
     def test_windows_line_ends_a_mark_at_the_start_and_blank_lines_change_nothing(self, tmp_path: Path) -> None:
         text = "shared | x:1\n0:0:0.5 | a=b\n| a=c\n\nshared | x:2\n| a=b\n0:-1:0.5 | a=c\n"
@@ -224,6 +226,8 @@ BAD_TEXT = {
     "shared | x\n0:0:0.5 | a=b\nshared | x\n| a=c\n": r"line 3 is shared in the midst of an event",
     "shared | x\n0:0:0.5 | a=b\n| a=c\n\n0:0:0.5 | a=b\n| a=c\n": r"line 5 begins an event without a shared line",
     "shared | x\n0:0:0.5 | a=b\n|\n": r"line 3 describes an action by nothing",
+    "1 a 3:0:0.5 | x\n2:0:0.5 | x\n": r"line 1 has action 'a'; a whole number from 1 to 1,000,000",
+    "| x\n\n| y\n": r"line 1 begins an event without a cost",
     "1:0:0.5 | x:1 X:2\n": r"line 1 has a feature 'X' beside 'x'; names that differ by more than capitals",
     "1:0:0.5 | :3\n": r"line 1 has a feature without a name",
     "99999999999999999999:0:0.5 | x\n": r"line 1 has action '99999999999999999999'; a whole number from 1 to",
@@ -253,63 +257,6 @@ def test_bytes_that_are_no_text_and_files_that_are_not_zipped(tmp_path: Path) ->
         Log(tmp_path / "c.vw")
     with pytest.raises(InputError, match="format is 'xml'; 'table', 'vw', 'dsjson' or 'obp' is expected"):
         Log(tmp_path / "c.vw", format="xml")
-
-
-EVENT: dict[str, Any] = {
-    "_label_cost": -1.0, "_label_probability": 0.5, "_label_Action": 2, "EventId": "e1", "a": [2, 1], "p": [0.5, 0.5],
-    "c": {"u": {"age": 3, "deep": {"z": 1}, "_skip": 9}, "v": [0.5, "w"], "ok": True, "_text": "two words",
-          "_multi": [{"_tag": "hat", "i": {"price": 3}}, {"i": {"kind": "sock"}}]},
-}  # fmt: skip
-
-
-class TestDsjson:
-    def read(self, tmp_path: Path, *events: Any) -> Log:
-        (tmp_path / "a.json").write_text("\n".join(map(json.dumps, events)))
-        return Log(tmp_path / "a.json")
-
-    def test_what_is_understood(self, tmp_path: Path) -> None:
-        other = EVENT | {"_label_cost": 0, "_label_Action": 1, "p": [0.1, 0.9]}
-        skipped = EVENT | {"_skipLearn": True, "_label_cost": 77}
-        log = self.read(tmp_path, EVENT, skipped, other)
-        records, rounds, tags = whole(log)
-        assert log.labels == ("hat", "sock")
-        assert records == {"u.age": [3.0] * 2, "u.deep.z": [1.0] * 2, "v.0": [0.5] * 2, "v.w": [1.0] * 2,
-                           "ok": [True] * 2, "two": [1.0] * 2, "words": [1.0] * 2}  # fmt: skip
-        assert rounds.label.tolist() == [1, 0]
-        assert rounds.bit.tolist() == [1, 0]
-        assert rounds.greedy.tolist() == [1, 0]  # the likeliest by p, in the order of a; the first of equals
-        assert tags == ["e1", "e1"]
-
-    @pytest.mark.parametrize(
-        ("change", "words"),
-        [
-            ({"_label_cost": None}, "line 2 has cost None"),
-            ({"_label_cost": "NaN"}, "line 2 has cost 'NaN'"),
-            ({"_label_probability": 2}, "line 2 has probability 2;"),
-            ({"_label_probability": None, "p": None}, "line 2 has probability None"),
-            ({"_label_Action": 3}, "line 2 has _label_Action 3; a whole number from 1 to 2"),
-            ({"_label_Action": None}, "line 2 has _label_Action None"),
-            ({"p": [0.5]}, "line 2 has p .0.5. for the actions"),
-            ({"c": 3}, "line 2: c is 3; an object"),
-            ({"c": {"u": 1}}, "line 2 has no list of actions _multi"),
-            ({"c": {"u": {"x": [None]}, "_multi": [{"a": "x"}, {"a": "y"}]}}, "line 2 has 'u.x' with None"),
-            ({"c": {"_multi": [{"a": "x"}, {"a": "x"}]}}, "line 2 has action 'x' twice"),
-            ({"c": {"_multi": [{"a": "x"}, {}]}}, "line 2 describes an action by nothing"),
-            ({"_outcomes": []}, "line 2 has slots"),
-        ],
-    )
-    def test_bad_events_are_refused(self, tmp_path: Path, change: Any, words: str) -> None:
-        with pytest.raises(InputError, match=words):
-            self.read(tmp_path, EVENT, EVENT | change)
-
-    @pytest.mark.parametrize(("line", "words"), [("{", "line 2 is not JSON"), ("[]", "line 2: the line is "),
-                                                 ('{"c": NaN}', "line 2 holds NaN"), ("[" * 99999, "line 2 is"),
-                                                 ('{"c": "\\ud800"}', "line 2 holds half of a character")],
-                             ids=["brace", "list", "nan", "deep", "half"])  # fmt: skip
-    def test_what_is_no_event(self, tmp_path: Path, line: str, words: str) -> None:
-        (tmp_path / "a.dsjson").write_text(json.dumps(EVENT) + "\n" + line)
-        with pytest.raises(InputError, match=words):
-            Log(tmp_path / "a.dsjson")
 
 
 def test_a_line_says_what_vowpal_wabbit_takes_it_for() -> None:

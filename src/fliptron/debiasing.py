@@ -31,7 +31,7 @@ import numpy as np
 from fliptron.arrays import Array
 from fliptron.auditing import Progress, Reference, audit
 from fliptron.encoding.records import is_missing, word_of
-from fliptron.logs.export import TO, export_log
+from fliptron.logs.export import TO, check_name, export_log
 from fliptron.logs.log import Batch, Log
 from fliptron.logs.tables import join_tables, write_table
 from fliptron.noise.estimate import Estimate, possible
@@ -150,6 +150,8 @@ def debias(
     target = Path(path)
     if to == "parquet" and target.suffix != ".parquet":
         raise InputError(f"{target} ends in {target.suffix!r}; .parquet is expected")
+    if to != "parquet":
+        check_name(target, to)
     channels = channels_of(log, by=by, rates=rates, progress=progress)
     if to == "parquet":
         _write_table(log, target, channels)
@@ -183,13 +185,13 @@ def _told(log: Log, by: str | None, rates: Any) -> Channels:
         return Channels(None, {ALL: Rates.of(rates)}, {})
     if not isinstance(rates, Mapping):
         raise InputError(f"rates are {rates!r}; with a channel for every {by}, a pair for each is expected")
-    known = {str(key): Rates.of(pair) for key, pair in rates.items()}
+    known = {word_of(key): Rates.of(pair) for key, pair in rates.items()}
     if by != LABEL:
         return Channels(by, known, {})
-    odd = next((label for label in log.labels if str(label) not in known), None)
+    odd = next((label for label in log.labels if word_of(label) not in known), None)
     if odd is not None:
         raise InputError(f"no rates are given for label {odd!r}; every label needs some")
-    return Channels(by, {label: known[str(label)] for label in log.labels}, {})
+    return Channels(by, {label: known[word_of(label)] for label in log.labels}, {})
 
 
 def _by_source(log: Log, by: str, progress: Progress | None) -> dict[Any, Estimate]:
@@ -313,7 +315,7 @@ class _Ends:
 
 def _write_table(log: Log, path: Path, channels: Channels) -> None:
     """The log's columns and the debiased ones, part by part, and then in one file."""
-    named = np.array(log.labels, dtype=object)
+    named = np.array([*log.labels, None], dtype=object)  # −1, not known, is the last
     with tempfile.TemporaryDirectory(prefix="fliptron-") as folder:
         parts: list[str] = []
         for batch in log.batches():
@@ -321,7 +323,7 @@ def _write_table(log: Log, path: Path, channels: Channels) -> None:
             own: dict[str, Array] = {"label": named[rounds.label], "bit": rounds.bit}
             if log.has_probabilities:
                 own["probability"] = rounds.probability
-            if rounds.greedy[0] >= 0:
+            if (rounds.greedy >= 0).any():
                 own["greedy"] = named[rounds.greedy]
             if rounds.margin is not None:
                 own["margin"] = rounds.margin

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -25,12 +26,14 @@ except ImportError:
     raise missing("coba", "peers") from None
 
 _BLOCK = 8192  # rows that are looked up in one go
+_STRANGE = 20  # rounds in a row of which no action was known
 
 
 class NoisyBanditLearner(coba.Learner):  # type: ignore[misc]  # coba has no types
     """A learner of ours for coba's experiments, whose rewards are bits, right or wrong, that are sometimes flipped.
 
-    Contexts may be dense or sparse, with numbers and words; actions may be anything, and may turn up at any time.
+    Contexts may be dense or sparse, with numbers and words; actions may be anything, and may turn up at any time. An
+    action is a name: what it is made of is not used, so the same actions should come again.
 
     Parameters
     ----------
@@ -62,6 +65,7 @@ class NoisyBanditLearner(coba.Learner):  # type: ignore[misc]  # coba has no typ
         if self._growing.full_information:
             raise InputError("the learner learns from true labels, which coba's interactions do not have")
         self._latest: tuple[Any, Any, Any, Decision] = (object(), None, None, Decision(-1, -1, 0.0))
+        self._unknown = 0  # lists in a row of which no action had been seen before
         self._named = {"family": self._growing.name, **(settings or {}), "seed": seed}
 
     @property
@@ -82,7 +86,15 @@ class NoisyBanditLearner(coba.Learner):  # type: ignore[misc]  # coba has no typ
         """
         features = context if type(context) is tuple else _features(context)
         among = actions if type(actions) is list else list(actions)
+        if not among:
+            raise InputError("there are no actions; at least one is expected")
+        labels = self._growing.labels
+        known = len(labels)
         row, decision, places, eligible = self._growing.decide(features, among)
+        if known and len(labels) == known + len(among):
+            self._warn()
+        elif self._unknown > 0:
+            self._unknown = 0
         if decision is None:
             return actions[0], 1.0, {"greedy": 0}
         label, greedy, probability = decision
@@ -130,9 +142,32 @@ class NoisyBanditLearner(coba.Learner):  # type: ignore[misc]  # coba has no typ
         decision = growing.outside(label, features, chance) if greedy is None else Decision(label, greedy, chance)
         growing.learn(row, decision, reward, eligible)
 
+    def score(self, context: Any, actions: Sequence[Any], action: Any) -> float:
+        """The probability with which `predict` would choose an action now. Nothing is chosen.
+
+        Parameters
+        ----------
+        context, actions
+            As of `predict`.
+        action
+            The one that is asked for.
+        """
+        return self._growing.chance(_features(context), list(actions), action)
+
     def estimate(self) -> Estimate:
         """What the learner has found out about the noise and its own true accuracy; see `Estimate`."""
         return self._growing.estimate()
+
+    def _warn(self) -> None:
+        """Say that nothing can be learnt of actions that never come again, once, when it has become plain."""
+        self._unknown += 1
+        if self._unknown == _STRANGE:
+            self._unknown = -(2**62)
+            warnings.warn(
+                f"all actions of {_STRANGE} rounds in a row were new; an action is a name, and what it is made of is "
+                "not used, so nothing is learnt of actions that do not come again",
+                stacklevel=3,
+            )
 
 
 class NoisyEnvironment(coba.Environment):  # type: ignore[misc]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Mapping
+from math import isfinite
 from operator import itemgetter
 from struct import Struct, error
 from typing import Any
@@ -11,6 +12,7 @@ from zlib import crc32
 
 import numpy as np
 
+from fliptron.adapters.chances import chance_of
 from fliptron.arrays import FLOATS, LONGEST, Array
 from fliptron.kernels import loop
 from fliptron.kernels.compiling import entry
@@ -133,10 +135,7 @@ class Growing:
         """
         asked, places, eligible, plain = self._asked
         if labels != asked:
-            places = {self.number(hashable(label)): place for place, label in enumerate(labels)}
-            eligible = None if len(places) == len(self.labels) else [*places]
-            plain = eligible is None and self._only_decides
-            self._asked = labels[:], places, eligible, plain
+            places, eligible, plain = self._look_through(labels)
         row, learner = self.row(x), self.learner
         if learner is None:
             return row, None, places, eligible
@@ -146,7 +145,34 @@ class Growing:
                 return row, steps[0](learner.state, learner.turn, learner.key, row), places, eligible
             except loop.NotNowError:
                 pass
-        return row, learner.decide(row, eligible), places, eligible
+        try:
+            return row, learner.decide(row, eligible), places, eligible
+        except InputError:
+            _refuse_values(x)
+            raise
+
+    def _look_through(self, labels: list[Any]) -> tuple[dict[int, int], list[int] | None, bool]:
+        places = {self.number(hashable(label)): place for place, label in enumerate(labels)}
+        eligible = None if len(places) == len(self.labels) else [*places]
+        plain = eligible is None and self._only_decides
+        self._asked = labels[:], places, eligible, plain
+        return places, eligible, plain
+
+    def chance(self, x: Any, labels: list[Any], label: Any) -> float:
+        """The probability with which `decide` would choose one of the labels now. Nothing is decided.
+
+        Parameters
+        ----------
+        x, labels
+            As of `decide`.
+        label
+            The one that is asked for; of one that is not in the list, the probability is 0.
+        """
+        places, eligible, _ = self._look_through(labels)
+        row, number = self.row(x), self._numbers.get(hashable(label))
+        if number not in places:
+            return 0.0
+        return 1.0 if self.learner is None else chance_of(self.learner, row, int(number or 0), eligible)
 
     def learn(self, row: Array, decision: Decision, feedback: Any, eligible: list[int] | None = None) -> None:
         """Learn from what came back for a decision, once there are two labels.
@@ -204,13 +230,22 @@ class Growing:
         row, learner = self.row(x, grow=False)[None], self.learner
         assert learner is not None
         if learner._dtype is not FLOATS["float64"]:
-            return np.asarray(learner.scores(row)[0])
+            return self._checked_scores(x, row)
         with learner.held():
             out = np.empty((1, learner.n_classes))
             if self._score is None:
                 self._score = entry(loop.score_all, learner.state, row, out)
             self._score(learner.state, row, out)
-        return out[0] if np.isfinite(out).all() else np.asarray(learner.scores(row)[0])  # which says what is wrong
+        return out[0] if np.isfinite(out).all() else self._checked_scores(x, row)
+
+    def _checked_scores(self, x: Any, row: Array) -> Array:
+        """The same by the learner itself, which says what is wrong with a row."""
+        assert self.learner is not None
+        try:
+            return np.asarray(self.learner.scores(row)[0])
+        except InputError:
+            _refuse_values(x)
+            raise
 
     def outside(self, label: int, x: Any, probability: float = 1.0) -> Decision:
         """A decision that somebody else made; the greedy label is the one that is held best now."""
@@ -287,6 +322,13 @@ def _pairs(x: Any) -> dict[Any, Any]:
     except (TypeError, ValueError):
         kind = type(x).__name__
         raise InputError(f"the example is of type {kind}; a dict of names and values, or a list, is expected") from None
+
+
+def _refuse_values(x: Any) -> None:
+    """Name the feature that no learner can take; nothing, if there is none."""
+    for name, value in x.items() if isinstance(x, Mapping) else enumerate(x) if isinstance(x, list | tuple) else ():
+        if isinstance(value, float) and not isfinite(value):
+            raise InputError(f"feature {name!r} is {value}; a finite number is expected") from None
 
 
 def _in_words(pair: tuple[Any, Any]) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, NamedTuple, Self
@@ -111,17 +112,18 @@ class NoisyBanditClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         y
             The true labels, numbers or words. The channel sees them, and the learner does not.
         """
-        rates = Rates.of(self.rates)
-        X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
-        check_classification_targets(y)
-        self.classes_, numbers = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise InputError(f"y has {len(self.classes_)} class; at least 2 are expected")
-        classes = tuple(self.classes_.tolist())
-        data = Dataset.of(self._rows(X), numbers, classes=classes, name="X", unit_norm=False)
-        rounds = max(_EACH * data.n_rows, _LEAST) if self.rounds is None else whole("rounds", self.rounds, 1)
-        seed = self._begin()
-        self.trace_ = simulate(self.learner_, data, rates=rates, rounds=rounds, seed=seed, order="shuffle")
+        with _unchanged_if_refused(self):
+            rates = Rates.of(self.rates)
+            X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
+            check_classification_targets(y)
+            found, numbers = np.unique(y, return_inverse=True)
+            if len(found) < 2:
+                raise InputError(f"y has {len(found)} class; at least 2 are expected")
+            data = Dataset.of(self._rows(X), numbers, classes=tuple(found.tolist()), name="X", unit_norm=False)
+            rounds = max(_EACH * data.n_rows, _LEAST) if self.rounds is None else whole("rounds", self.rounds, 1)
+            learner, seed = self._fresh(len(found), X.shape[1])
+            self.trace_ = simulate(learner, data, rates=rates, rounds=rounds, seed=seed, order="shuffle")
+            self.classes_, self.learner_ = found, learner
         return self
 
     def partial_fit_bandit(
@@ -144,32 +146,8 @@ class NoisyBanditClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         classes
             All labels that can be played. Needed in the first call, as in `partial_fit` of other classifiers.
         """
-        first = not hasattr(self, "classes_")
-        if first and classes is None:
-            raise InputError("classes are not known yet; the first call of partial_fit_bandit needs them")
-        X = validate_data(self, X, reset=first, accept_sparse="csr", dtype=np.float64)
-        if first:
-            self.classes_ = np.unique(np.asarray(classes))
-            if len(self.classes_) < 2:
-                raise InputError(f"classes has {len(self.classes_)} class; at least 2 are expected")
-            self._begin()
-        elif classes is not None and not np.array_equal(np.unique(np.asarray(classes)), self.classes_):
-            raise InputError(f"classes are {list(classes)}; those of the call before are {self.classes_.tolist()}")
-        label = self._numbers("action", action)
-        known = Rounds.of(
-            label=label,
-            greedy=label if greedy is None else self._numbers("greedy", greedy),
-            probability=np.broadcast_to(probability, label.shape) if np.ndim(probability) == 0 else probability,
-            bit=bit,
-            n_classes=len(self.classes_),
-        )
-        if len(known) != X.shape[0]:
-            raise InputError(
-                f"X has {X.shape[0]} rows, and there are {len(known)} rounds; one row per round is expected"
-            )
-        if greedy is None:
-            known = replace(known, greedy=np.full(len(known), -1))
-        self.learner_.replay(self._rows(X), known)
+        with _unchanged_if_refused(self):
+            self._replay(X, action, bit, probability, greedy, classes)
         return self
 
     def decide(self, X: Any) -> Played:
@@ -247,13 +225,40 @@ class NoisyBanditClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             arrays = (np.copy(each, "K") if isinstance(each, np.ndarray) else each for each in learner.state)
             learner.state = type(learner.state)(*arrays)
 
-    def _begin(self) -> int:
-        """Make a fresh learner; the seed of rows and flips."""
+    def _replay(self, X: Any, action: Any, bit: Any, probability: Any, greedy: Any, classes: Any) -> None:
+        first = not hasattr(self, "classes_")
+        if first and classes is None:
+            raise InputError("classes are not known yet; the first call of partial_fit_bandit needs them")
+        X = validate_data(self, X, reset=first, accept_sparse="csr", dtype=np.float64)
+        given = self.classes_ if classes is None else np.unique(np.asarray(classes))
+        if len(given) < 2:
+            raise InputError(f"classes has {len(given)} class; at least 2 are expected")
+        if not first and not np.array_equal(given, self.classes_):
+            raise InputError(f"classes are {given.tolist()}; those of the call before are {self.classes_.tolist()}")
+        label = _numbers("action", action, given)
+        known = Rounds.of(
+            label=label,
+            greedy=label if greedy is None else _numbers("greedy", greedy, given),
+            probability=np.broadcast_to(probability, label.shape) if np.ndim(probability) == 0 else probability,
+            bit=bit,
+            n_classes=len(given),
+        )
+        if len(known) != X.shape[0]:
+            raise InputError(
+                f"X has {X.shape[0]} rows, and there are {len(known)} rounds; one row per round is expected"
+            )
+        if greedy is None:
+            known = replace(known, greedy=np.full(len(known), -1))
+        learner = self._fresh(len(given), X.shape[1])[0] if first else self.learner_
+        learner.replay(self._rows(X), known)
+        self.classes_, self.learner_ = given, learner
+
+    def _fresh(self, n_classes: int, n_features: int) -> tuple[Learner, int]:
+        """A fresh learner, and the seed of rows and flips."""
         random = check_random_state(self.random_state)
         settings = {"seed": int(random.randint(2**31 - 1)), **(self.settings or {})}
-        n_features = self.n_features_in_ + bool(self.fit_intercept)
-        self.learner_ = build(self.learner, len(self.classes_), n_features, settings)
-        return int(random.randint(2**31 - 1))
+        learner = build(self.learner, n_classes, n_features + bool(self.fit_intercept), settings)
+        return learner, int(random.randint(2**31 - 1))
 
     def _checked(self, X: Any) -> Any:
         check_is_fitted(self)
@@ -267,15 +272,29 @@ class NoisyBanditClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         parts: Any = [X, np.ones((X.shape[0], 1))]
         return sp.hstack(parts, format="csr") if sparse else np.hstack(parts)
 
-    def _numbers(self, name: str, labels: Any) -> Array:
-        """The learner's numbers of labels."""
-        found = np.atleast_1d(np.asarray(labels))
-        try:
-            at = np.minimum(np.searchsorted(self.classes_, found), len(self.classes_) - 1)
-            wrong = self.classes_[at] != found
-        except TypeError:
-            at, wrong = np.zeros(found.shape, np.intp), np.ones(found.shape, np.bool_)
-        if np.any(wrong):
-            odd = found[np.argmax(wrong)]
-            raise InputError(f"{name} holds {odd!r}; one of {', '.join(map(str, self.classes_))} is expected")
-        return np.asarray(at)
+
+def _numbers(name: str, labels: Any, classes: Array) -> Array:
+    """The numbers of labels."""
+    found = np.atleast_1d(np.asarray(labels))
+    try:
+        at = np.minimum(np.searchsorted(classes, found), len(classes) - 1)
+        wrong = np.asarray(classes[at] != found)
+    except TypeError:  # some cannot be compared, such as None
+        at, known = np.zeros(found.shape, np.intp), set(classes.tolist())
+        wrong = np.array([each not in known for each in found.ravel().tolist()]).reshape(found.shape)
+    if wrong.any() or found.ndim != 1:
+        odd = found.ravel().tolist()[int(np.argmax(wrong))] if wrong.any() else found.tolist()
+        raise InputError(f"{name} holds {odd!r}; one of {', '.join(map(str, classes))} is expected")
+    return np.asarray(at)
+
+
+@contextmanager
+def _unchanged_if_refused(model: Any) -> Iterator[None]:
+    """What scikit-learn notes of rows, such as how many features they have, goes with a call that is refused."""
+    before = dict(vars(model))
+    try:
+        yield
+    except BaseException:
+        vars(model).clear()
+        vars(model).update(before)
+        raise

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+import numpy as np
 
 from fliptron.cli.group import command
 from fliptron.cli.reading import log_options, open_log, reading
@@ -14,6 +15,7 @@ from fliptron.cli.show import show
 from fliptron.debiasing import FORMS, Channels
 from fliptron.debiasing import debias as debias_log
 from fliptron.logs.export import TO
+from fliptron.logs.obp import load_feedback
 from fliptron.output import writable_folder
 from fliptron.refusals import InputError
 from fliptron.rounds import Rates
@@ -32,7 +34,11 @@ _ENDS = {"parquet": ".parquet", "vw": ".vw", "vw-cb": ".vw", "dsjson": ".dsjson"
     metavar="[VALUE=]RHO0,RHO1",
     help="The flip rates, if they are known; with --by one for each label or value. Default: estimated from the log.",
 )
-@click.option("--reward", type=click.Choice(FORMS), help="What a form with one reward gets. Default: see above.")
+@click.option(
+    "--reward",
+    type=click.Choice(FORMS),
+    help="What a form with one reward gets. Default: weighted with --by COLUMN, else h.",
+)
 @log_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def debias(
@@ -75,15 +81,18 @@ def debias(
     opened = open_log(log, columns, quiet=as_json)
     with reading(opened.n_rounds, "reading") as progress:
         found = debias_log(opened, path, to=to, by=by, rates=told, form=reward, progress=progress)
+    left_out = load_feedback(path).get("left_out", np.array([])).tolist() if to == "obp" else []
     if as_json:
         values = {str(key): _plain(found, key) for key in found.rates}
-        click.echo(json.dumps({"file": str(path), "by": by, "rates": values}, indent=2))
+        click.echo(json.dumps({"file": str(path), "by": by, "rates": values, "left_out": left_out}, indent=2))
         return
     rows = [_row(found, key) for key in found.rates]
     show([by or "of", "rho0", "rho1", "beta", "verdict"], rows, title="Flip rates", left=0)
     for key, estimate in found.estimates.items():
         if estimate.verdict != "identified":
             click.echo(f"{key}: {estimate.verdict}, {estimate.reason}.")
+    for name in left_out:
+        click.echo(f"{name} is left out: it holds more than 1,000 different words, which would be a column each.")
     click.echo(f"Debiased: {path}")
 
 

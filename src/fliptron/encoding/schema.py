@@ -96,7 +96,12 @@ class Schema:
         head = table.part(0, FIRST)
         found = tuple(_column(name, values, given.get(name)) for name, values in head.columns.items())
         if all(column.kind == "unused" for column in found):
-            raise InputError("no column holds a value in the first rows; at least one feature is expected")
+            if all(is_missing(each) for values in head.columns.values() for each in values.tolist()):
+                raise InputError("no column holds a value in the first rows; at least one feature is expected")
+            raise InputError(
+                f"every value of {_some(map(repr, head.columns))} is different, as the number of a row is; a feature "
+                "whose values come again is expected, or the kind of one of these"
+            )
         return cls(found)
 
     @classmethod

@@ -2,9 +2,9 @@
 
 The context is `c` without its `_multi`, which lists the actions; `_label_Action` is the one that was played (1 is the
 first), and `_label_cost` and `_label_probability` are its cost and probability. Where `p` is there, the probabilities
-of all actions in the order of `a`, the likeliest one is the greedy label. Two keys are our own, `_greedy` (a number
-like `_label_Action`) and `_margin`; Vowpal Wabbit passes over them, as over every name that begins with `_`, which is
-why such names are written with `%5F` instead.
+of all actions in the order of `a`, the one that is likelier than any other is the greedy label. Two keys are our own,
+`_greedy` (a number like `_label_Action`) and `_margin`; Vowpal Wabbit passes over them, as over every name that begins
+with `_`, which is why such names are written with `%5F` instead.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
-from fliptron.logs.events import Event, column_of, number_of, place_of, probability_of, put
+from fliptron.logs.events import TIE, Event, column_of, number_of, place_of, probability_of, put
 from fliptron.logs.vowpal import ACTION, NAME
 from fliptron.refusals import InputError
 
@@ -22,7 +22,10 @@ _LOW = "%5F"  # a _ that a name begins with
 
 
 def events(lines: Iterable[tuple[str, str]]) -> Iterator[Event]:
-    """The events of a file; those that Vowpal Wabbit does not learn from (`_skipLearn`) are left out.
+    """The events of a file.
+
+    What Vowpal Wabbit does not learn from is left out: events with `_skipLearn`, rewards and activations that found no
+    event to belong to, which have an `EventId` and no `c`, and lines that begin with #.
 
     Parameters
     ----------
@@ -31,9 +34,10 @@ def events(lines: Iterable[tuple[str, str]]) -> Iterator[Event]:
     """
     known: dict[str, tuple[str, ...]] = {}  # names of lists of actions, which seldom change
     for where, text in lines:
-        if text.strip():
+        if text.strip() and not text.lstrip().startswith("#"):
             event = _object(where, "the line", _parsed(where, text))
-            if event.get("_skipLearn") is not True:
+            alone = "EventId" in event and "c" not in event and "_label_cost" not in event
+            if event.get("_skipLearn") is not True and not alone:
                 yield _event(where, event, known)
 
 
@@ -60,7 +64,9 @@ def _event(where: str, event: dict[str, Any], known: dict[str, tuple[str, ...]])
                 f"{where} has p {chances!r} for the actions {order!r}; one probability for each is expected"
             )
         values = [number_of(where, "p with", each) for each in chances]
-        greedy = _place(where, "a with", order[max(range(len(values)), key=values.__getitem__)], len(listed))
+        first, *others = sorted(range(len(values)), key=lambda at: -values[at])
+        if not others or values[first] - values[others[0]] > TIE:
+            greedy = _place(where, "a with", order[first], len(listed))
         if "_label_probability" not in event and position in order:
             event["_label_probability"] = values[order.index(position)]
     if "_greedy" in event:

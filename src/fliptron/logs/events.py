@@ -23,6 +23,8 @@ CONTEXT = "context"
 """The namespace of features that are called by their name alone."""
 OWN = ("label", "bit", "cost", "probability", "greedy", "margin", "tag", "position")
 """Columns that such a table has besides the features."""
+TIE = 1e-6
+"""By how much probabilities may differ that should be equal, since some have 24 bits."""
 _MOST_LABELS, _MOST_FEATURES = 1000, 1000
 _WHOLE = re.compile(r"0|-?[1-9]\d{0,17}")
 
@@ -111,11 +113,21 @@ def put(record: dict[str, Any], where: str, column: str, value: Any) -> None:
         raise InputError(f"{where} has {column!r} twice; a word may be there once")
 
 
-def made_from(name: str, events: Iterable[Event]) -> Made:
-    """Write events to Parquet files in a folder of their own, batch by batch, and say how to read them."""
+def made_from(name: str, events: Iterable[Event], *, rewards: bool = False) -> Made:
+    """Write events to Parquet files in a folder of their own, batch by batch, and say how to read them.
+
+    Parameters
+    ----------
+    name
+        What the log is called in messages.
+    events
+        All of its events.
+    rewards
+        Whether it has rewards, whose negatives the costs are; messages then speak of them.
+    """
     spool = Spool()
     parts: list[str] = []
-    two, names, features, told = _Costs(), _Names(), _Features(), set[str]()
+    two, names, features, told = _Costs(rewards), _Names(), _Features(), set[str]()
     batch: list[Event] = []
 
     def flush() -> None:
@@ -147,23 +159,25 @@ def made_from(name: str, events: Iterable[Event]) -> Made:
         query=f"(SELECT *{replace}, {two.bit()} AS bit FROM read_parquet(?, union_by_name = true))",
         roles=roles,
         labels=names.found,
-        besides=tuple(each for each in OWN if each not in roles),
+        besides=OWN,
     )
 
 
 class _Costs:
     """The costs of a log. There are at most two, and the lower one is that of a right action."""
 
-    def __init__(self) -> None:
+    def __init__(self, rewards: bool) -> None:
         self._seen: dict[float, str] = {}
+        self._what, self._right, self._wrong = ("reward", "higher", "lower") if rewards else ("cost", "lower", "higher")
+        self._sign = -1.0 if rewards else 1.0
 
     def add(self, event: Event) -> None:
         if event.cost not in self._seen:
             if len(self._seen) == 2:
-                first, second = (f"{each:g}" for each in self._seen)
+                odd, first, second = (f"{0.0 + self._sign * each:g}" for each in (event.cost, *self._seen))
                 raise InputError(
-                    f"{event.where} has cost {event.cost:g} beside {first} and {second}; a log has two costs, the "
-                    "lower one for a right action and the higher one for a wrong one"
+                    f"{event.where} has {self._what} {odd} beside {first} and {second}; a log has two {self._what}s, "
+                    f"the {self._right} one for a right action and the {self._wrong} one for a wrong one"
                 )
             self._seen[event.cost] = event.where
 
@@ -173,8 +187,9 @@ class _Costs:
             return f"CAST(cost < CAST('{sum(self._seen) / 2!r}' AS DOUBLE) AS BIGINT)"
         ((cost, where),) = self._seen.items()
         if cost == 0.0:
-            raise InputError(f"{where} and all others have cost 0, which may be right (beside 1) or wrong (beside −1); "
-                             "a log with two costs is expected")  # fmt: skip
+            right, wrong = ("−1", "1") if self._sign < 0 else ("1", "−1")
+            raise InputError(f"{where} and all others have {self._what} 0, which may be right (beside {right}) or "
+                             f"wrong (beside {wrong}); a log with two {self._what}s is expected")  # fmt: skip
         return "CAST(1 AS BIGINT)" if cost < 0.0 else "CAST(0 AS BIGINT)"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +13,17 @@ import numpy as np
 
 from fliptron.arrays import Array
 from fliptron.encoding.records import is_missing, word_of
+from fliptron.lines import suffix_of
 from fliptron.logs import dsjson, obp, vowpal
-from fliptron.logs.events import Event
+from fliptron.logs.events import Event, column_of, place_of
 from fliptron.logs.log import Batch, Log
 from fliptron.output import whole_file
 from fliptron.refusals import InputError, one_of
 
 TO = ("vw", "vw-cb", "dsjson", "obp")
 """Text with the features of actions (adf), text with numbered actions (cb), JSON, and a dict of arrays."""
+_ENDS = {"vw": (".vw",), "vw-cb": (".vw",), "dsjson": (".dsjson", ".json")}
+_NAMED = (".vw", ".dsjson", ".json", ".jsonl", ".ndjson", ".npz", ".csv", ".tsv", ".parquet")
 Reward = Callable[[Batch], Array]
 """What came back in each round of a batch."""
 
@@ -29,7 +32,8 @@ def export_log(log: Log, path: str | os.PathLike[str], *, to: str = "vw", reward
     """Write a log in the form of another library's, whole or not at all; how many rounds that were.
 
     `Log` reads it again with the same records, labels, probabilities and bits. The greedy label and the margin are kept
-    in "dsjson" and "obp".
+    in "dsjson" and "obp". What has no room in "obp", columns of more than 1,000 different words, is left out, and named
+    there by `left_out`.
 
     Parameters
     ----------
@@ -60,9 +64,8 @@ def export_log(log: Log, path: str | os.PathLike[str], *, to: str = "vw", reward
     one_of("to", to, TO)
     if not log.has_probabilities:
         raise InputError(f"{log.name} does not say with which probability labels were played, which this form needs")
+    check_name(target, to)
     if to == "obp":
-        if target.suffix != ".npz":
-            raise InputError(f"{target} ends in {target.suffix!r}; .npz is expected for a bandit_feedback")
         found = to_feedback(log, reward=reward)
         with whole_file(target) as part, part.open("wb") as file:
             np.savez_compressed(file, **found)
@@ -74,6 +77,24 @@ def export_log(log: Log, path: str | os.PathLike[str], *, to: str = "vw", reward
             file.write(written(event).encode("utf-8"))
             rounds += 1
     return rounds
+
+
+def check_name(path: Path, to: str) -> None:
+    """Refuse a file whose name says that it has another form.
+
+    Parameters
+    ----------
+    path
+        The file.
+    to
+        One of `TO`.
+    """
+    suffix = suffix_of(path)
+    if to == "obp":
+        if path.suffix != ".npz":
+            raise InputError(f"{path} ends in {path.suffix!r}; .npz is expected for a bandit_feedback")
+    elif suffix in _NAMED and suffix not in _ENDS[to]:
+        raise InputError(f"{path} ends in {suffix!r}; {' or '.join(_ENDS[to])} is expected, also with .gz behind")
 
 
 def to_feedback(log: Log, *, reward: Reward | None = None) -> dict[str, Any]:
@@ -107,6 +128,7 @@ def _writer(log: Log, to: str) -> Callable[[Event], str]:
 
 def _events(log: Log, reward: Reward | None) -> Iterator[Event]:
     names = tuple(word_of(label) for label in log.labels)
+    _check_places(log.features)
     for batch in log.batches():
         rounds, n = batch.rounds, len(batch.rounds)
         rewards = (rounds.bit if reward is None else reward(batch)).astype(np.float64)
@@ -124,6 +146,15 @@ def _events(log: Log, reward: Reward | None) -> Iterator[Event]:
             yield Event(
                 "", names[label[i]], label[i] + 1, costs[i], chances[i], record, names, thought, margin[i], tag
             )  # fmt: skip
+
+
+def _check_places(features: Sequence[str]) -> None:
+    """No two features may be written by one name, as `cost` and `context.cost` would be."""
+    seen: dict[str, str] = {}
+    for name in features:
+        other = seen.setdefault(column_of(*place_of(name)), name)
+        if other != name:
+            raise InputError(f"features {other!r} and {name!r} would be written by one name; one of them is expected")
 
 
 def _values(name: str, values: Array) -> list[Any]:

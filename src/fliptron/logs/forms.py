@@ -32,14 +32,14 @@ def made_table(source: str | Mapping[str, Any], form: str | None) -> Made | None
     if isinstance(source, Mapping):
         if form not in (None, "obp"):
             raise InputError(f"format is {form!r}; a dict is a bandit_feedback, whose format is 'obp'")
-        return made_from("the bandit_feedback", obp.events("the bandit_feedback", source))
+        return made_from("the bandit_feedback", obp.events("the bandit_feedback", source), rewards=True)
     if form is not None:
         one_of("format", form, FORMATS)
     form = form or _guess(source)
     if form == "table":
         return None
     paths, spool = found_files(source, [suffix for suffix, each in _SUFFIXES.items() if each == form])
-    made = made_from(source, chain.from_iterable(_events(path, form) for path in paths))
+    made = made_from(source, chain.from_iterable(_events(path, form) for path in paths), rewards=form == "obp")
     del spool  # what came from standard input is no longer needed
     return made
 

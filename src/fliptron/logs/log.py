@@ -23,6 +23,7 @@ from fliptron.logs.roles import (
     check_features,
     check_others,
     labels_of,
+    not_features,
     numbers_of,
     plain,
 )
@@ -113,12 +114,13 @@ class Log:
         """Columns that say what other policies would have played."""
         self._file.keep_words([*(self.roles[each] for each in ("label", "greedy") if each in self.roles), *self.others])
         check_others(self.others, given, self.roles | ({} if time is None else {"time": time}))
-        besides = NOT_FEATURES if made is None else made.besides
+        besides = not_features(given) if made is None else made.besides
+        self._gaps = made is not None or besides != NOT_FEATURES  # greedy labels that some events do not tell
         self._tags = "tag" if "tag" in besides and "tag" in given else None
         taken = {*self.roles.values(), *([time] if time else []), *besides, *self.others, *unused}
         self.features = [name for name in given if name not in taken] if features is None else list(features)
         """The columns that records have."""
-        check_features(self.features, given, taken - set(besides) - unused)
+        check_features(self.features, given, taken - (set(besides) - set(self.roles.values())) - unused)
         self.n_rounds = int(self._file.rows("SELECT count(*) FROM {}")[0][0])
         """How many rounds there are."""
         if self.n_rounds == 0:
@@ -212,7 +214,9 @@ class Log:
             return roles[role], table.columns[roles[role]], start
 
         label = labels_of(*column("label"), self._numbers)
-        greedy = labels_of(*column("greedy"), self._numbers) if "greedy" in roles else np.full(n, -1)
+        greedy = np.full(n, -1)
+        if "greedy" in roles:
+            greedy = labels_of(*column("greedy"), self._numbers, gaps=self._gaps and "margin" not in roles)
         probability = np.full(n, np.nan if self._fixed is None else self._fixed)
         if "probability" in roles:
             allowed = "a probability above 0 and at most 1"

@@ -1,8 +1,9 @@
 """Open Bandit Pipeline's `bandit_feedback`: a dict of arrays, also kept in an .npz file.
 
-`action`, `reward` and `pscore` are the label, the bit and the probability; `context` is a matrix. The likeliest action
-of `pi_b`, where that is there, is the greedy label. In what is written here `context_names` says what the columns are:
-`city=Rome` is 1 where the city is Rome, and `age=` where the age is not known; and `labels` names the actions.
+`action`, `reward` and `pscore` are the label, the bit and the probability; `context` is a matrix. The action of `pi_b`,
+where that is there, that is likelier than any other is the greedy label. In what is written here `context_names` says
+what the columns are: `city=Rome` is 1 where the city is Rome, and `age=` where the age is not known; and `labels` names
+the actions.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from fliptron.arrays import Array
-from fliptron.logs.events import Event, probability_of
+from fliptron.logs.events import TIE, Event, column_of, probability_of
 from fliptron.refusals import InputError, whole
 from fliptron.tables import BATCH
 
@@ -57,21 +58,20 @@ def events(name: str, feedback: Mapping[str, Any]) -> Iterator[Event]:
     if feedback.get("position") is not None and _column(name, "position", feedback["position"], n).any():
         raise InputError(f"{name} has positions above 0; one action per round is expected, all at position 0")
     action = columns["action"]
-    good = (action == np.floor(action)) & (action >= 0) & (action < K)
-    if not good.all():
-        at = int(np.argmin(good))
-        raise InputError(
-            f"{name}: action is {action[at]:g} in round {at}; a whole number from 0 to {K - 1} is expected"
-        )
+    _check_actions(name, "action", action, 0, K - 1)
     context = _matrix(name, "context", feedback["context"], n)
     greedy = feedback.get("greedy")
     if feedback.get("pi_b") is not None:
         chances = np.asarray(feedback["pi_b"], dtype=np.float64)
         if chances.shape[:2] != (n, K):
             raise InputError(f"{name}: pi_b has shape {chances.shape}; ({n}, {K}, 1) is expected")
-        greedy = chances.reshape(n, K, -1)[:, :, 0].argmax(axis=1) if greedy is None else greedy
+        chances = chances.reshape(n, K, -1)[:, :, 0]
+        tied = (chances > chances.max(axis=1, keepdims=True) - TIE).sum(axis=1) > 1
+        greedy = np.where(tied, -1, chances.argmax(axis=1)) if greedy is None else greedy
     given = {"greedy": greedy, "margin": feedback.get("margin")}
     more = {key: _column(name, key, each, n) for key, each in given.items() if each is not None}
+    if "greedy" in more:
+        _check_actions(name, "greedy", more["greedy"], -1, K - 1)  # −1 where it is not known
     labels = _listed(name, "labels", feedback.get("labels"), [str(r) for r in range(K)])
     names = _listed(name, "context_names", feedback.get("context_names"), [f"x{j}" for j in range(context.shape[1])])
     tags = _listed(name, "tag", feedback.get("tag"), [""] * n)
@@ -87,7 +87,8 @@ def _events(
     names: Sequence[str],
     tags: Sequence[str],
 ) -> Iterator[Event]:
-    splits = [each.partition("=") for each in names]
+    parts = (each.partition("=") for each in names)
+    splits = [(column_of("", base), mark, word) for base, mark, word in parts]
     among, n = tuple(labels), len(context)
     for start in range(0, n, BATCH):
         stop = min(start + BATCH, n)
@@ -108,7 +109,7 @@ def _events(
             yield Event(
                 where, among[action], action + 1, 0.0 - told["reward"][i], probability_of(where, told["pscore"][i]),
                 record, among,
-                greedy=among[int(told["greedy"][i])] if "greedy" in told else None,
+                greedy=among[int(told["greedy"][i])] if "greedy" in told and told["greedy"][i] >= 0 else None,
                 margin=told["margin"][i] if "margin" in told else None,
                 tag=tags[start + i] or None,
             )  # fmt: skip
@@ -136,10 +137,12 @@ def feedback_of(events: Sequence[Event], labels: Sequence[Any]) -> dict[str, Any
         "action_context": np.eye(K),
         "labels": np.array(names),
     }
-    matrix, columns = _context(events)
-    found |= {"context": matrix, "context_names": np.array(columns)}
-    if events[0].greedy is not None:
-        found["greedy"] = np.array([numbers[str(event.greedy)] for event in events])
+    matrix, columns, left_out = _context(events)
+    found |= {"context": matrix, "context_names": np.array(columns, dtype=np.str_)}
+    if left_out:
+        found["left_out"] = np.array(left_out)
+    if any(event.greedy is not None for event in events):
+        found["greedy"] = np.array([-1 if event.greedy is None else numbers[event.greedy] for event in events])
     if events[0].margin is not None:
         found["margin"] = np.array([event.margin for event in events])
     if any(event.tag for event in events):
@@ -147,8 +150,11 @@ def feedback_of(events: Sequence[Event], labels: Sequence[Any]) -> dict[str, Any
     return found
 
 
-def _context(events: Sequence[Event]) -> tuple[Array, list[str]]:
-    """Records as numbers: those they have, and a column for each word, each truth value and each kind of gap."""
+def _context(events: Sequence[Event]) -> tuple[Array, list[str], list[str]]:
+    """Records as numbers: those they have, and a column for each word, each truth value and each kind of gap.
+
+    Then the names of these columns, and of those of the records that hold too many words to have one for each.
+    """
     kinds: dict[str, dict[str, None]] = {}
     numbers: dict[str, int] = {}
     for event in events:
@@ -158,6 +164,9 @@ def _context(events: Sequence[Event]) -> tuple[Array, list[str]]:
                 numbers[name] = numbers.get(name, 0) + 1
             else:
                 words[_word(value)] = None
+    left_out = [name for name, words in kinds.items() if len(words) > _MOST_WORDS]
+    for name in left_out:
+        del kinds[name]
     columns = [column for name in kinds for column in _columns(name, kinds[name], numbers.get(name, 0), len(events))]
     if len(columns) * len(events) > 2**28:
         size = f"{len(events):,} rounds of {len(columns):,} numbers"
@@ -173,7 +182,7 @@ def _context(events: Sequence[Event]) -> tuple[Array, list[str]]:
                 matrix[i, at[f"{name}={_word(value)}"]] = 1.0
             elif not words:
                 matrix[i, at[f"{name}="]] = 1.0
-    return matrix, columns
+    return matrix, columns, left_out
 
 
 def _columns(name: str, words: Mapping[str, None], numbers: int, n: int) -> list[str]:
@@ -182,9 +191,6 @@ def _columns(name: str, words: Mapping[str, None], numbers: int, n: int) -> list
         raise InputError(f"column {name!r} has a = in its name, by which words are told apart in a bandit_feedback")
     if words and numbers:
         raise InputError(f"column {name!r} holds numbers and words; a bandit_feedback has room for either")
-    if len(words) > _MOST_WORDS:
-        raise InputError(f"column {name!r} holds {len(words):,} different words, and a bandit_feedback has a column "
-                         f"for each, {_MOST_WORDS:,} at most; leave it out of the features")  # fmt: skip
     return [f"{name}={word}" for word in words] or ([name] if numbers == n else [name, f"{name}="])
 
 
@@ -203,6 +209,15 @@ def _column(name: str, key: str, values: Any, n: int) -> Array:
         at = int(np.argmin(np.isfinite(found)))
         raise InputError(f"{name}: {key} is {found[at]} in round {at}; a finite number is expected")
     return found
+
+
+def _check_actions(name: str, key: str, values: Array, low: int, high: int) -> None:
+    good = (values == np.floor(values)) & (values >= low) & (values <= high)
+    if not good.all():
+        at = int(np.argmin(good))
+        raise InputError(
+            f"{name}: {key} is {values[at]:g} in round {at}; a whole number from {low} to {high} is expected"
+        )
 
 
 def _matrix(name: str, key: str, values: Any, n: int) -> Array:

@@ -16,6 +16,8 @@ from fliptron.tables import NAMES
 
 NOT_FEATURES = ("best", "row", "_event", "_time", "_delay", "_source", "_verified")
 """Columns that logs of ours have besides; those with an underscore come from the service."""
+DEBIASED = ("rho0", "beta", "h", "weighted")
+"""Columns that a debiased log has besides, all of them; each tells the bit."""
 _RIGHT = (
     *("1", "1.0", "true", "t", "yes", "y", "click", "clicked", "right", "correct", "success", "converted"),
     *("accepted", "accept", "thumbs up", "up", "like", "liked"),
@@ -24,6 +26,11 @@ _WRONG = (
     *("0", "0.0", "false", "f", "no", "n", "no click", "noclick", "not clicked", "none", "wrong", "incorrect"),
     *("failure", "rejected", "reject", "sent back", "thumbs down", "down", "dislike", "disliked"),
 )
+
+
+def not_features(given: Sequence[str]) -> tuple[str, ...]:
+    """Columns of a table that are no features unless somebody says so, given the names of all."""
+    return (*NOT_FEATURES, *DEBIASED) if set(DEBIASED) <= set(given) else NOT_FEATURES
 
 
 def assign(
@@ -45,7 +52,10 @@ def assign(
         if name not in given:
             raise InputError(f"the log has no column {name!r}, which was to be its {role}; it has {', '.join(given)}")
     if known is not None:
-        return _once(dict(known) | found)
+        roles = _once(dict(known) | found)
+        if roles["label"] != known["label"]:  # the greedy label goes by the file's names
+            roles = {role: name for role, name in roles.items() if role not in ("greedy", "margin") or role in found}
+        return roles
     lower = {name.lower(): name for name in reversed(given)}
     for role, names in NAMES.items():
         free = [lower[name] for name in names if name in lower and lower[name] not in found.values()]
@@ -143,8 +153,8 @@ def _as_float(value: Any) -> float:
         return np.nan
 
 
-def labels_of(name: str, values: Array, start: int, numbers: Mapping[Any, int]) -> Array:
-    """A column of labels as their numbers; 1 is "1" if no label is 1 itself."""
+def labels_of(name: str, values: Array, start: int, numbers: Mapping[Any, int], *, gaps: bool = False) -> Array:
+    """A column of labels as their numbers; 1 is "1" if no label is 1 itself. Gaps, if there may be some, are −1."""
     texts = {word_of(label): number for label, number in reversed(list(numbers.items()))}
     try:
         words = [plain(word) for word in values.tolist()]
@@ -154,8 +164,11 @@ def labels_of(name: str, values: Array, start: int, numbers: Mapping[Any, int]) 
     except TypeError:
         raise InputError(f"column {name!r} holds lists or the like; words or numbers are expected as labels") from None
     found = np.array([known[word] for word in words], dtype=np.int64)
-    if (found < 0).any():
-        at = int(np.argmax(found < 0))
+    odd = found < 0
+    if gaps and odd.any():
+        odd &= [not is_missing(word) for word in words]
+    if odd.any():
+        at = int(np.argmax(odd))
         what = "nothing" if is_missing(words[at]) else repr(words[at])
         shown = ", ".join(repr(label) for label in list(numbers)[:8]) + (" and more" if len(numbers) > 8 else "")
         raise InputError(f"column {name!r} holds {what} in row {start + at}; one of {shown} is expected")

@@ -15,7 +15,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from itertools import chain, islice
+from itertools import chain
 from typing import Any, NamedTuple
 
 from fliptron.logs.events import Event, column_of, number_of, place_of, probability_of, put
@@ -94,7 +94,9 @@ def _value(what: str, text: str) -> float:
 
 
 def events(lines: Iterable[tuple[str, str]]) -> Iterator[Event]:
-    """The events of a file, cb or adf, which its first lines tell.
+    """The events of a file, cb or adf, which its first lines tell: an event of adf has one cost.
+
+    Lines of cb without a cost are left out, since Vowpal Wabbit learns nothing from them.
 
     Parameters
     ----------
@@ -102,24 +104,37 @@ def events(lines: Iterable[tuple[str, str]]) -> Iterator[Event]:
         Each with what it is called in messages.
     """
     parsed = ((where, parse(where, text) if text.strip() else None) for where, text in lines)
-    head = list(islice((each for each in parsed if each[1] is not None), 1))
-    rest = iter(parsed)
-    head += list(islice(rest, 1))
-    first = [line for _, line in head if line is not None]
-    if not first:
+    head: list[tuple[str, Line | None]] = []
+    costs = 0
+    for each in parsed:
+        _, line = each
+        if line is None and not head:
+            continue
+        head.append(each)
+        costs += line is not None and bool(line.label)
+        if line is None or line.shared or costs == 2:  # the first event of adf ends, or this is none
+            break
+    if not head:
         return
-    several = first[0].shared or (len(first) == 2 and not (first[0].label and first[1].label)) or not first[0].label
-    yield from (_many if several else _single)(chain(head, rest))
+    block = [line for _, line in head if line is not None]
+    several = block[0].shared or (costs < 2 and (len(block) > 1 or not block[0].label))
+    yield from (_many if several else _single)(chain(head, parsed))
 
 
 def _single(lines: Iterable[tuple[str, Line | None]]) -> Iterator[Event]:
     for where, line in lines:
-        if line is None:
+        if line is None or (not line.label and ":" not in (line.tag or "")):  # nothing to learn from
             continue
         action, cost, probability = _cost_in(line)
-        if not action.isdecimal() or len(action) > 7 or not 1 <= int(action) <= MOST_CLASSES:
-            raise InputError(f"{where} has action {action!r}; a whole number from 1 to {MOST_CLASSES:,} is expected")
-        yield Event(where, str(int(action)), int(action), cost, probability, _record(line), tag=line.tag)
+        among = tuple(str(_numbered(where, word.partition(":")[0])) for word in line.label)
+        number = _numbered(where, action)
+        yield Event(where, str(number), number, cost, probability, _record(line), among, tag=line.tag)
+
+
+def _numbered(where: str, action: str) -> int:
+    if not action.isdecimal() or len(action) > 7 or not 1 <= int(action) <= MOST_CLASSES:
+        raise InputError(f"{where} has action {action!r}; a whole number from 1 to {MOST_CLASSES:,} is expected")
+    return int(action)
 
 
 def _many(lines: Iterable[tuple[str, Line | None]]) -> Iterator[Event]:
