@@ -22,7 +22,7 @@ from tabular import pair, save, table
 
 RARE = ((0.02, 0.8), (0.02, 0.92))
 CELLS = [
-    *product(("digits", "optdigits", "iris", "fashion-features"), NOISE),
+    *product(("digits", "iris"), NOISE),
     *product(("clicks",), (NOISE[3], *RARE)),
 ]
 """Where d² work per round is cheap."""

@@ -25,6 +25,7 @@ LEARNERS = ("Fliptron", "RidgeRegression", "Confidit")
 ROUNDS, SEEDS = 100_000, range(10)
 BURST, EVERY = 500, 5000
 ASK = ("by class", "one label", "near the boundary", "bursts of ones")
+"""What flips depend on."""
 TABLES = ("digits", "clicks")
 BENT = ("digits by threes", "xor", "rings")
 NOISE = ((0.0, 0.0), (0.2, 0.4))
@@ -105,7 +106,7 @@ def write(runs: pd.DataFrame, docs: Path) -> list[Path]:
         found = [plus_minus(*interval(cells[name, rho0, learner].error.to_numpy())) for learner in LEARNERS]
         late = np.mean([_late(text) for text in cells[name, rho0, "Fliptron"].details])
         noise = "" if "flips" in name else f", {'(0, 0)' if rho0 == 0 else '(0.2, 0.4)'}"
-        rows.append([f"{name}{noise}", *found, f"{late:.4f}", f"{ratios[-1]:.2f}"])
+        rows.append([f"{name.replace(': flips ', ', ')}{noise}", *found, f"{late:.4f}", f"{ratios[-1]:.2f}"])
     text = f"""# Where the model is wrong
 
 Mean error of the played label after {ROUNDS:,} rounds ± half the 95 % interval over {len(SEEDS)} seeds; then Fliptron's

@@ -27,6 +27,8 @@ from __future__ import annotations
 
 from math import log, sqrt
 
+import numpy as np
+
 from fliptron.arrays import Array
 from fliptron.kernels.compiling import PART, STEP, compiled
 
@@ -273,3 +275,15 @@ def warming_up(counts: Array) -> bool:
     heard, ones = counts[HEARD], counts[ONES]
     few = min(ones, heard - ones) < (5.0 if counts[JUMPS] == 0.0 else 20.0)
     return counts[ASKING] > 0.0 or (few and heard < 3000.0)
+
+
+def flaw_of_counts(counts: Array, labels: Array) -> str:
+    """What is wrong with counts that came from a file."""
+    if min(np.delete(counts, TOTAL).min(), labels[:, :BEFORE].min()) < 0.0:
+        return "a count is negative"
+    parts = ((DOUBTFUL, DOUBTFUL_ONES), (DOUBTFUL, DOUBTFUL_RIGHT), (SURE, SURE_ONES))
+    if any((each[..., part] > each[..., total] + 1e-6).any() for each in (counts, labels) for total, part in parts):
+        return "a count is larger than the one it is part of"
+    rates = 0.0 <= counts[RHO0] < counts[PLATEAU] <= 1.0 and counts[GUESS] <= 1.0
+    bits = counts[FORGOT] <= counts[LEARNT] and counts[ONES] <= counts[HEARD] <= counts[LEARNT]
+    return "" if rates and bits else "its counts are not those of its parameters"

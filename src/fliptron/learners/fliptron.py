@@ -13,7 +13,6 @@ from fliptron.learners import axes
 from fliptron.learners.base import Layout, Learner
 from fliptron.learners.belief import PRIOR
 from fliptron.learners.channel import (
-    BEFORE,
     COLUMNS,
     DATA,
     DOUBTFUL,
@@ -21,13 +20,10 @@ from fliptron.learners.channel import (
     DOUBTFUL_RIGHT,
     FOR_EVER,
     FORGOT,
-    GUESS,
-    HEARD,
     JUMPS,
     LEARNT,
     MEMORY,
     NOISE,
-    ONES,
     PLATEAU,
     RESTARTS,
     RHO0,
@@ -36,8 +32,8 @@ from fliptron.learners.channel import (
     SURE,
     SURE_ONES,
     TOLD,
-    TOTAL,
     fade,
+    flaw_of_counts,
     start,
 )
 from fliptron.learners.filtering import (
@@ -260,18 +256,11 @@ class Fliptron(Learner):
         miscounted = axes.flaw(self.state.taken, len(self.state.gathered))
         if miscounted:
             return miscounted
-        pairs = ((DOUBTFUL, DOUBTFUL_ONES), (DOUBTFUL, DOUBTFUL_RIGHT), (SURE, SURE_ONES))
-        if min(np.delete(counts, TOTAL).min(), labels[:, :BEFORE].min()) < 0.0:
-            return "a count is negative"
-        if any((each[..., part] > each[..., total] + 1e-6).any() for each in (counts, labels) for total, part in pairs):
-            return "a count is larger than the one it is part of"
         if any(kind not in KINDS for _, kind, _ in self._noted()):
             return "an alarm is of no kind"
         told = counts[TOLD] == (self.told is not None)
         kept = counts[MEMORY] == (FOR_EVER if self.half_life is None else self.half_life)
-        sane = 0.0 <= counts[RHO0] < counts[PLATEAU] <= 1.0 and counts[GUESS] <= 1.0
-        counted = counts[FORGOT] <= counts[LEARNT] and counts[ONES] <= counts[HEARD] <= counts[LEARNT]
-        return "" if told and kept and sane and counted else "its counts are not those of its parameters"
+        return flaw_of_counts(counts, labels) if told and kept else "its counts are not those of its parameters"
 
     @property
     def params(self) -> dict[str, Any]:
