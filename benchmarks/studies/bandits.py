@@ -26,16 +26,17 @@ CELLS = [
     *product(("clicks",), (NOISE[3], *RARE)),
 ]
 """Where d² work per round is cheap."""
-STEEP = tuple(10.0 ** (step / 2) for step in range(-6, 5))
-FLAT = tuple(10.0**step for step in range(-5, 4))
+STEEP = tuple(10.0 ** (step / 2) for step in range(-12, 5))
+FLAT = tuple(10.0**step for step in range(-7, 4))
+SHARES = tuple(rung for rung in STEEP if rung <= 1.0)
 LADDERS: dict[str, dict[str, tuple[tuple[float, ...], float]]] = {
-    "RidgeRegression": {"gamma": (STEEP[:7], STEEP[2]), "regularization": (FLAT, FLAT[4])},
-    "Confidit": {"alpha": (STEEP, STEEP[6]), "regularization": (FLAT, FLAT[5])},
-    "LinearThompson": {"strength": (STEEP, STEEP[4]), "regularization": (FLAT, FLAT[5])},
-    "SquareCB": {"strength": (STEEP, STEEP[3]), "regularization": (FLAT, FLAT[4])},
-    "LogisticThompson": {"strength": (STEEP, STEEP[5]), "regularization": (FLAT, FLAT[4])},
-    "LogisticUCB": {"strength": (STEEP, STEEP[5]), "regularization": (FLAT, FLAT[4])},
-    "LogisticSquareCB": {"strength": (STEEP, STEEP[3]), "regularization": (FLAT, FLAT[3])},
+    "RidgeRegression": {"gamma": (SHARES, 10.0**-2), "regularization": (FLAT, 10.0**-1)},
+    "Confidit": {"alpha": (STEEP, 10.0**0), "regularization": (FLAT, 10.0**0)},
+    "LinearThompson": {"strength": (STEEP, 10.0**-1), "regularization": (FLAT, 10.0**0)},
+    "SquareCB": {"strength": (STEEP, 10.0**-1.5), "regularization": (FLAT, 10.0**-1)},
+    "LogisticThompson": {"strength": (STEEP, 10.0**-0.5), "regularization": (FLAT, 10.0**-1)},
+    "LogisticUCB": {"strength": (STEEP, 10.0**-0.5), "regularization": (FLAT, 10.0**-1)},
+    "LogisticSquareCB": {"strength": (STEEP, 10.0**-1.5), "regularization": (FLAT, 10.0**-2)},
 }
 """The rungs of every setting, and the one that the climb begins with."""
 ROUNDS, SEEDS, TUNING = 100_000, range(10), range(1000, 1002)
