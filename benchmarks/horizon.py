@@ -6,15 +6,19 @@ python benchmarks/horizon.py out/paper
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 
 import pandas as pd
 
 from fliptron.experiments.paper import PAPER, SCALES
+from fliptron.output import make_folder
 from fliptron.report.claims import Claim
 from fliptron.report.reproduction import claim_rows, errors_shape, ratios_shape, ratios_title
 from tabular import save, table
+
+PICTURES = {"glance": "At a glance", "figure2": "Figure 2", "appendix": "Iris and SynSep"}
 
 
 def main(folder: Path) -> None:
@@ -24,6 +28,10 @@ def main(folder: Path) -> None:
     numbers = "\n".join(
         f"## Errors after {T:,} rounds\n\n{_markdown(errors_shape(errors, PAPER, T))}\n" for T in horizons
     )
+    images = make_folder(Path("docs/images/horizon"))
+    for stem in PICTURES:
+        shutil.copy(folder / f"figures/{stem}.png", images)
+    drawn = "\n\n".join(f"![{title}](../images/horizon/{stem}.png)" for stem, title in PICTURES.items())
     text = f"""# At the paper's own horizon
 
 The authors' code plays 10⁷ rounds. Here are the paper's learners after {" and ".join(f"{T:,}" for T in horizons)}
@@ -37,6 +45,10 @@ shorter horizon and has all learners. Made by the command below and then `python
 ## The claims, at both horizons
 
 {table(*claim_rows([claim for claim in found if claim.horizon in horizons]))}
+
+## In pictures, {horizons[-1]:,} rounds
+
+{drawn}
 
 {numbers}
 ## How it was made
