@@ -16,7 +16,7 @@ from fliptron.experiments.paper import PAPER, SCALES
 from fliptron.output import make_folder
 from fliptron.report.claims import Claim
 from fliptron.report.reproduction import claim_rows, errors_shape, ratios_shape, ratios_title
-from tabular import save, table
+from tabular import framed, save, table
 
 PICTURES = {"glance": "At a glance", "figure2": "Figure 2", "appendix": "Iris and SynSep"}
 
@@ -25,9 +25,7 @@ def main(folder: Path) -> None:
     horizons = SCALES["paper"].horizons
     errors, claims, made = (pd.read_csv(folder / f"tables/{name}.csv") for name in ("errors", "claims", "made"))
     found = [Claim(*row) for row in claims.itertuples(index=False, name=None)]
-    numbers = "\n".join(
-        f"## Errors after {T:,} rounds\n\n{_markdown(errors_shape(errors, PAPER, T))}\n" for T in horizons
-    )
+    numbers = "\n".join(f"## Errors after {T:,} rounds\n\n{framed(errors_shape(errors, PAPER, T))}\n" for T in horizons)
     images = make_folder(Path("docs/images/horizon"))
     for stem in PICTURES:
         shutil.copy(folder / f"figures/{stem}.png", images)
@@ -40,7 +38,7 @@ shorter horizon and has all learners. Made by the command below and then `python
 
 ## {ratios_title(horizons)}
 
-{_markdown(ratios_shape(errors, horizons))}
+{framed(ratios_shape(errors, horizons))}
 
 ## The claims, at both horizons
 
@@ -53,12 +51,8 @@ shorter horizon and has all learners. Made by the command below and then `python
 {numbers}
 ## How it was made
 
-{_markdown(made)}"""
+{framed(made)}"""
     print(save(Path("docs/tables/horizon.md"), text))
-
-
-def _markdown(frame: pd.DataFrame) -> str:
-    return table(list(map(str, frame.columns)), (list(map(str, row)) for row in frame.to_numpy()))
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from fliptron.report.reproduction import (
     ratios_title,
     reach_shape,
 )
-from tabular import save, table
+from tabular import framed, save, table
 
 
 def main(folder: Path, name: str) -> None:
@@ -50,7 +50,7 @@ def _reproduction(folder: Path, name: str, scale: Scale, tables: dict[str, pd.Da
         return f"## {title}\n\n![{title}](images/paper/{stem}.png)\n" if here else ""
 
     def numbers(title: str, content: pd.DataFrame) -> str:
-        return f"## {title}\n\n{_markdown(content)}\n" if len(content) else ""
+        return f"## {title}\n\n{framed(content)}\n" if len(content) else ""
 
     variants = (
         errors_shape(errors, (*PAPER[1:5], *VARIANTS), first) if set(VARIANTS) & set(learners) else pd.DataFrame()
@@ -83,10 +83,6 @@ page are in `docs/tables/paper`. The paper's learners at 10⁷ rounds, as its au
         numbers("How it was made", tables["made"]),
     ]
     return "\n".join(part for part in parts if part)
-
-
-def _markdown(frame: pd.DataFrame) -> str:
-    return table(list(map(str, frame.columns)), (list(map(str, row)) for row in frame.to_numpy()))
 
 
 if __name__ == "__main__":

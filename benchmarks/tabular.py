@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from fliptron.output import make_folder, write_whole
 
@@ -12,6 +13,11 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Rows of text under headings."""
     lines = [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns)]
     return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def framed(frame: Any) -> str:
+    """A data frame, every value as text."""
+    return table(list(map(str, frame.columns)), (list(map(str, row)) for row in frame.to_numpy()))
 
 
 def pair(rates: Sequence[float]) -> str:

@@ -55,11 +55,6 @@ def strong(text: str) -> str:
     return f"<p><strong>{escape(text)}</strong></p>"
 
 
-def command(text: str) -> str:
-    """A command, as it was typed."""
-    return f"<p><code>{escape(text)}</code></p>"
-
-
 def bullets(items: Iterable[str]) -> str:
     """A list of plain texts."""
     return f"<ul>{''.join(f'<li>{escape(item)}</li>' for item in items)}</ul>"
