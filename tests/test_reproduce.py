@@ -17,6 +17,8 @@ from fliptron.datasets.registry import Entry
 from fliptron.experiments import costs, paper, reproduction, tuning
 from fliptron.experiments.plan import grid
 from fliptron.experiments.runner import play
+from fliptron.noise.estimate import Estimate
+from fliptron.noise.published import NREst
 from fliptron.report.claims import FEWEST
 from fliptron.results import Results
 
@@ -217,6 +219,19 @@ def test_the_time_is_measured_and_near(tmp_path: Path) -> None:
     took = float(results.load().seconds.sum()) / 3600
     assert before == pytest.approx(took, rel=1.0)  # other work on the machine moves both
     assert costs.hours(specs, results, 1) == pytest.approx(took, rel=0.3)
+
+
+def test_no_network_is_trained_to_the_end_for_the_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
+    trained, estimate = [], NREst.estimate
+
+    def watched(self: NREst) -> Estimate:
+        trained.append(self.epochs)
+        return estimate(self)
+
+    monkeypatch.setattr(NREst, "estimate", watched)
+    (spec,) = grid(datasets=["iris"], rates=[(0.2, 0.4)], learners={"RCINE-NREst": {}}, rounds=10**6, seeds=[0])
+    assert costs.seconds_per_round(spec) > 0.0
+    assert trained == [4]
 
 
 def test_python_learners_play_in_processes_and_give_the_same_numbers(tmp_path: Path) -> None:
