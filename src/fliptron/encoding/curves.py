@@ -12,8 +12,8 @@ with widths g from 1/4 to 2. Waves of all numbers at once were tried: a few colu
 only some of those of pairs.
 
 The curves are short against the rest. To a learner with a prior on its weights, such as `Fliptron` or a ridge
-regression, that says: a straight answer is likelier than a curved one. Nothing else decides how much they are used;
-where classes are linear, their weights stay small.
+regression, that says: a straight answer is likelier than a curved one. Where classes are linear, their weights stay
+small. `Fliptron` also widens the prior of single curves that turn out to matter.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from fliptron.kernels.loop import (
 from fliptron.kernels.rows import index, size, value
 from fliptron.kernels.vectors import argmax, square
 from fliptron.learners.axes import gather
-from fliptron.learners.belief import PRIOR, average, forget, measure, move
+from fliptron.learners.belief import PRIOR, average, due, forget, measure, move, widen
 from fliptron.learners.channel import (
     DATA,
     FOR_EVER,
@@ -71,6 +71,7 @@ class FliptronState(NamedTuple):
     W: Array
     scores: Scratch
     covariance: Array  # K×d: the diagonals only; K×d×d; or K×n×n along the axes
+    prior: Array  # of each feature's weights, where Σ_r is whole; see `belief`
     along: Array  # weights along the axes
     rest: Array  # variances of what the axes leave of x
     axes: Array  # n×d, where there are any
@@ -273,3 +274,5 @@ def filter_bit(state: FliptronState, x: Row, label: int, greedy: int, probabilit
     alarm = count(state.counts, state.labels, uniform, label, best, mine, 1.0 / (1.0 + mass), known, feedback)
     if alarm != NO_ALARM:
         alert(state, alarm, label)
+    elif due(state.counts[SINCE]):
+        widen(state)

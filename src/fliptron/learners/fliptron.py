@@ -11,7 +11,7 @@ from fliptron.arrays import Array
 from fliptron.exploration import Exploration
 from fliptron.learners import axes
 from fliptron.learners.base import Layout, Learner
-from fliptron.learners.belief import PRIOR
+from fliptron.learners.belief import PRIOR, WIDEST
 from fliptron.learners.channel import (
     COLUMNS,
     DATA,
@@ -111,6 +111,10 @@ class Fliptron(Learner):
     z, so a label wins on an interval, and the length of that interval is its exact probability. Besides, with a small
     probability γ_t, any label is played: a *blind* round.
 
+    **Which features matter.** All weights have the same prior, of variance 100. Where the full Σ_r are kept, a feature
+    whose weights turn out larger than that expects gets a wider one (`fliptron.learners.belief`). So features that are
+    small and tell much are found, such as the few curves of an `Encoder` that matter among the many that do not.
+
     **The noise.** A random label is right once in K rounds, so the bits of doubtful labels give ρ0. The bits of labels
     of which the learner is sure give 1 − ρ1, for each label and for all. These are the rates it learns by;
     `fliptron.learners.channel` has the details. `estimate()` counts the same bits as `Plateaus` does, and reports
@@ -155,7 +159,8 @@ class Fliptron(Learner):
     References
     ----------
     Opper (1998), "A Bayesian approach to on-line learning"; MacKay (1992), "The evidence framework applied to
-    classification networks"; Vaswani et al. (2020), "Old dog learns new tricks: randomized UCB".
+    classification networks"; MacKay (1994), "Bayesian non-linear modeling for the prediction competition"; Vaswani et
+    al. (2020), "Old dog learns new tricks: randomized UCB".
     """
 
     tables = 1
@@ -220,6 +225,7 @@ class Fliptron(Learner):
             self._weights(),
             self._scores(),
             covariance,
+            prior=np.full(d if self.kept == "full" else 0, PRIOR),
             along=np.zeros((K, along)),
             rest=np.full((K, d if along else 0), PRIOR),
             axes=np.zeros((along, d) if along else 0, precision),
@@ -244,7 +250,8 @@ class Fliptron(Learner):
     def _bounds(self) -> dict[str, tuple[float, float]]:
         known = {"counts": (-1e18, 1e18), "labels": (-1e18, 1e18), "alarms": (0.0, 1e18), "edges": (-1e300, 1e300)}
         known |= {"axes": (-1.01, 1.01), "gathered": (-1e9, 1e9), "taken": (0.0, 1e18)}
-        return known | {"memory": (0.0, 1e80)}  # Σ1/P² over very many rounds
+        known |= {"prior": (PRIOR, WIDEST * PRIOR), "memory": (0.0, 1e80)}  # Σ1/P² over very many rounds
+        return known
 
     def _flaw(self) -> str:
         covariance, counts, labels = self.state.covariance, self.state.counts, self.state.labels
@@ -380,6 +387,8 @@ class Fliptron(Learner):
         with self.held():
             self.form = self.kept
             super().add_label()
+            if self.kept == "full":
+                self.state.covariance[-1] = np.diag(self.state.prior)
             self.state.memory[:] = 0.0
             self.state.counts[SINCE] = 0.0
 
@@ -417,9 +426,10 @@ class Fliptron(Learner):
             variances[:] = 1.0 / (keep / variances + (1 - keep) / PRIOR)
         if self.kept != "diagonal":
             n = int(self.state.taken[axes.FOUND]) if self.kept == "axes" else covariance.shape[1]  # the rest is empty
-            prior = np.eye(n) * ((1 - keep) / PRIOR)
+            prior = self.state.prior if self.kept == "full" else np.full(n, PRIOR)
             for r, matrix in enumerate(covariance[:, :n, :n].astype(np.float64)):
-                covariance[r, :n, :n] = np.linalg.inv(keep * np.linalg.inv((matrix + matrix.T) / 2) + prior)
+                information = keep * np.linalg.inv((matrix + matrix.T) / 2) + np.diag((1 - keep) / prior)
+                covariance[r, :n, :n] = np.linalg.inv(information)
         for kind, doubtful in ((DOUBTFUL, True), (SURE, False)):
             fade(counts, labels, max(keep, min(1.0, _FEWEST / max(counts[kind], 1.0))), doubtful)
         for speed, part in enumerate((keep, keep**4)):
