@@ -14,6 +14,7 @@ from fliptron import Decision, Fliptron, InputError, RidgeRegression
 from fliptron.adapters import growing
 from fliptron.adapters.chances import chance_of
 from fliptron.adapters.growing import Growing, widen
+from fliptron.learners.memory import at_most
 
 GROW = ["Banditron", "RCNBF", "BPA", "SOBA", "RidgeRegression", "Confidit", "Fliptron", "Fliptron-diagonal", "RCINE"]
 
@@ -58,6 +59,24 @@ def test_covariances_that_grow_too_large_keep_their_diagonals() -> None:
     assert np.array_equal(learner.state.covariance[:, :40], variances)
     hits = [d.label == d.greedy for d in play(learner, 40, 200, 1)]
     assert np.mean(hits) > 0.8
+
+
+def test_a_widening_for_which_there_is_no_room_changes_nothing() -> None:
+    learner = Fliptron(n_classes=3, n_features=4, form="full", seed=1)
+    play(learner, 4, 20, 0)
+    twin = copy.deepcopy(learner)
+    with pytest.raises(InputError, match="is allowed: use form='diagonal'"):
+        widen(learner, 10**6)
+    assert play(learner, 4, 50, 1) == play(twin, 4, 50, 1)
+
+
+def test_a_label_for_which_there_is_no_room_is_not_added() -> None:
+    learner = Fliptron(n_classes=2, n_features=600, form="full", seed=1)
+    with at_most(0), pytest.raises(InputError, match="is allowed"):  # noqa: PT012  # one of them is too many
+        for _ in range(20):
+            learner.add_label()
+    assert learner.n_classes == learner.scores(np.ones((1, 600))).shape[1] < 20
+    assert learner.decide(np.ones(600), eligible=[1]).label == 1
 
 
 class TestRows:

@@ -109,3 +109,10 @@ def test_a_backup_and_a_token_are_made_from_the_command_line(journal: Path, tmp_
     copy = Journal(tmp_path / "copy.db")
     assert copy.tokens()[0].scopes == ("decide",)
     copy.close()
+
+
+def test_a_journal_without_models_is_refused(tmp_path: Path) -> None:
+    Journal(tmp_path / "new.db").close()
+    result = CliRunner().invoke(main, ["estimate", str(tmp_path / "new.db")])
+    assert result.exit_code == 2
+    assert "has no model yet, so there is nothing to read" in result.output

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from click.testing import CliRunner
 
 from fliptron import InputError, LeastMeanSquares, Rounds, read_log, simulate, write_log
 from fliptron.cli.group import commands as main
+from fliptron.learning import Progressive
+from fliptron.logs.roles import as_names
 
 
 @pytest.fixture(scope="module")
@@ -137,3 +140,30 @@ class TestEstimate:
         path = str(tmp_path / "logs" / "RidgeRegression-0.parquet")
         found = json.loads(CliRunner().invoke(main, ["estimate", path, "--json", "--out", str(tmp_path)]).stdout)
         assert found["rho1"] == pytest.approx(0.4, abs=0.05)
+
+
+def test_an_infinite_label_is_a_label() -> None:
+    assert as_names([float("inf"), 1.0]) == (float("inf"), 1)
+
+
+def test_a_policy_that_goes_on_is_shown_by_fifths_of_what_it_learnt_now() -> None:
+    told, part = Progressive(1000), 16_384
+    for size in (part, part, 45_000 - 2 * part):
+        ones = np.ones(size, int)
+        rounds = Rounds.of(n_classes=2, label=ones, greedy=ones, bit=ones, probability=np.full(size, 0.5))
+        told.add(rounds, ones)
+    edges = [tuple(int(edge.replace(",", "")) for edge in row[0].split(" to ")) for row in told.rows(None)]
+    assert len(edges) == 5
+    assert edges[0][0] == 1000
+    assert edges[-1][1] == 46_000
+    assert all(before[1] == after[0] for before, after in pairwise(edges))
+    assert all(6_500 < stop - start < 11_500 for start, stop in edges)
+
+
+def test_fifths_without_a_round_that_counts_leave_a_gap() -> None:
+    told = Progressive()
+    for label in (0, 1, 1, 0, 1):
+        played = np.full(100, label)
+        rounds = Rounds.of(n_classes=2, label=played, greedy=played, bit=played, probability=np.full(100, 0.5))
+        told.add(rounds, np.ones(100, int))
+    assert [row[0] for row in told.rows(None)] == ["100 to 200", "200 to 300", "400 to 500"]

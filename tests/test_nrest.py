@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from fliptron import RCINE, Banditron, InputError, simulate
 from fliptron.rounds import Rounds
@@ -97,6 +98,8 @@ class TestNREst:
             Rounds.of(n_classes=3, X=X, **columns)
         with pytest.raises(InputError, match=r"\[10, 2000\] rounds"):
             Rounds.of(n_classes=3, X=np.ones((10, 3)), **columns)
+        with pytest.raises(InputError, match="X is sparse; a dense matrix of examples is expected"):
+            Rounds.of(n_classes=3, X=sp.csr_array(np.ones((2000, 3))), **columns)
 
     def test_the_same_seed_gives_the_same_rates(self) -> None:
         found = []

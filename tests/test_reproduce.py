@@ -201,6 +201,9 @@ def test_a_scale_of_many_hours_asks_first_and_loads_nothing(tmp_path: Path, monk
     result = CliRunner().invoke(main, ["reproduce", *options], input="n\n")
     assert re.search(r"About \d+\.\d hours\.", result.output), result.output
     assert result.exit_code == 1
+    result = CliRunner().invoke(main, ["reproduce", *options], input="")
+    assert result.exit_code == 2
+    assert result.output.splitlines()[-1] == "Error: nobody is here to answer; --yes goes on without asking"
     assert not any(tmp_path.iterdir())
 
 

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fliptron import Fliptron
 from fliptron.service.copies import Original
 from fliptron.service.desk import Desk
 from fliptron.service.snapshots import loaded
-from fliptron.service.sources import LIMIT, MOST, Sources, _of
+from fliptron.service.sources import LIMIT, MOST, Sources, _of, expected
 from fliptron.service.sqlite import Journal
 from serving import Client, flipped, generator, record, serving, settings, shop, wanted
 
@@ -281,3 +282,10 @@ def test_ten_thousand_sources_are_kept_and_shown(tmp_path: Path) -> None:
     assert len(found.sources.plain()["evidence"]) == MOST
     assert found.digest() == desk.digest()
     journal.close()
+
+
+def test_a_row_of_zeros_says_nothing_of_a_source() -> None:
+    learner = Fliptron(n_classes=4, n_features=3)
+    q, rho0, beta = expected(learner.state, np.zeros(3), 1)
+    assert q == 0.25
+    assert 0.0 < rho0 < rho0 + beta < 1.0

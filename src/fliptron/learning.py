@@ -107,9 +107,15 @@ class Progressive:
     """What a policy would have earned while it learnt: in each round it is judged before it sees the bit.
 
     Weights are 1/P where it would have played the same label (SNIPS).
+
+    Parameters
+    ----------
+    before
+        Rounds of the log that it learnt from earlier.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, before: int = 0) -> None:
+        self._before = before
         self._sums: list[tuple[int, float, float, float]] = []
 
     def add(self, rounds: Rounds, best: Array) -> None:
@@ -121,9 +127,13 @@ class Progressive:
 
     def rows(self, noise: Estimate | None) -> list[tuple[str, str, str]]:
         """Rounds, its mean bit and, where the noise is known, its true accuracy with an interval, by fifths."""
-        found, start = [], 0
-        for part in np.array_split(np.array(self._sums).reshape(-1, 4), _ROWS):
+        sums = np.array(self._sums).reshape(-1, 4)
+        ends = np.cumsum(sums[:, 0])
+        cuts = np.searchsorted(ends, ends[-1:] * np.arange(1, _ROWS) / _ROWS) + 1
+        found, stop = [], self._before
+        for part in np.split(sums, cuts):
             n, w, ww, ones = part.sum(axis=0)
+            start, stop = stop, stop + int(n)
             if w <= 0.0:
                 continue
             mean, worth = ones / w, w * w / ww
@@ -132,6 +142,5 @@ class Progressive:
                 centre = (worth * mean + 2) / (worth + 4)
                 value, (low, high) = noise.true_accuracy(float(mean), centre * (1 - centre) / (worth + 4))
                 told = f"{value:.3f} [{low:.3f}, {high:.3f}]"
-            found.append((f"{start:,} to {start + int(n):,}", f"{mean:.4f}", told))
-            start += int(n)
+            found.append((f"{start:,} to {stop:,}", f"{mean:.4f}", told))
         return found

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from fliptron.arrays import Array, as_matrix
+from fliptron.arrays import Array, Csr, as_matrix
 from fliptron.refusals import InputError, real
 from fliptron.shown import axes as new_axes
 from fliptron.shown import frame, html
@@ -131,7 +131,10 @@ class Rounds:
             if name != "X"
         }
         if "X" in given:
-            checked["X"] = np.asarray(as_matrix(given["X"]))
+            matrix = as_matrix(given["X"])
+            if isinstance(matrix, Csr):
+                raise InputError("X is sparse; a dense matrix of examples is expected")
+            checked["X"] = np.asarray(matrix)
         sizes = {column.shape[0] for column in checked.values()}
         if len(sizes) != 1:
             raise InputError(f"the columns have {sorted(sizes)} rounds; all must have the same")
@@ -240,7 +243,7 @@ class Trace:
         return f"Trace({what}: error {self.error:.4g} after {self.rounds[-1]:,} rounds)"
 
     def _repr_html_(self) -> str:
-        places = [i for i in range(len(self.rounds)) if i % 20 == 0] + [len(self.rounds) - 1]
+        places = sorted({*range(0, len(self.rounds), 20), len(self.rounds) - 1})
         rows = [(f"{self.rounds[i]:,}", f"{self.errors[i]:.4f}", f"{self.greedy_errors[i]:.4f}") for i in places]
         return html(repr(self), rows, ["rounds", "error", "greedy error"])
 

@@ -351,10 +351,16 @@ def widen(learner: Learner, n_features: int) -> None:
         learner.n_features = n_features
         if isinstance(learner, Fliptron) and kept != learner.kept:  # axes would have to be found first
             learner.form = "diagonal"
-        learner.state, learner._layout = learner._start(), None
+        try:
+            learner.state, learner._layout = learner._start(), None
+        except InputError:  # there is no room for so many
+            learner.__dict__.update(old)
+            raise
         learner.arrange(layout)
         for name, fresh in learner._arrays().items():
             known = before[name]
+            if not fresh.size:  # what the new form does not keep
+                continue
             if known.ndim == fresh.ndim + 1:  # whole covariances have grown too large; their diagonals are kept
                 known = np.diagonal(known, axis1=-2, axis2=-1)
             grown = [pair for pair in zip(known.shape, fresh.shape, strict=True) if pair[0] != pair[1]]

@@ -224,6 +224,7 @@ class NoisyBanditClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             learner.turn = learner.turn.copy()
             arrays = (np.copy(each, "K") if isinstance(each, np.ndarray) else each for each in learner.state)
             learner.state = type(learner.state)(*arrays)
+            learner.__setstate__(vars(learner).copy())  # a state may hold on to `turn`
 
     def _replay(self, X: Any, action: Any, bit: Any, probability: Any, greedy: Any, classes: Any) -> None:
         first = not hasattr(self, "classes_")

@@ -80,12 +80,13 @@ def learn(
     start: Any = _begun(path, learner, chosen) if path.exists() and not fresh else _new(learner or "Fliptron", rates)
     opened = open_log(log, columns)
     last = opened.n_rounds - int(share * opened.n_rounds)
+    before = 0
     if isinstance(start, Policy):
         before = start.learnt.get(opened.fingerprint, 0)
         click.echo(f"{path} goes on from round {before:,} of this log (--fresh begins anew).", err=True)
         if before >= last:
             raise InputError(f"{path} has learnt from all {last:,} rounds already; --fresh begins anew")
-    told, saved = Progressive(), time.monotonic()
+    told, saved = Progressive(before), time.monotonic()
     policy: Policy | None = None
     try:
         with reading(last, "learning") as progress:

@@ -11,6 +11,7 @@ from fliptron.cli.group import CLUSTER, INTERRUPTED, JOBS, command, writable
 from fliptron.cli.playing import play_with_progress
 from fliptron.experiments import paper
 from fliptron.experiments.reproduction import Plan
+from fliptron.refusals import InputError
 from fliptron.report.reproduction import write_reproduction
 from fliptron.results import Results
 
@@ -62,8 +63,8 @@ def reproduce(
     time = plan.hours(jobs)
     if time > 0:
         click.echo(f"About {max(round(time * 60), 1)} minutes." if time < 2 else f"About {time:.1f} hours.", err=True)
-    if time >= 2 and not yes:
-        click.confirm("Go on?", abort=True, err=True)
+    if time >= 2 and not (yes or _agreed()):
+        raise SystemExit(1)
     plan.prepare()
     for name, why in plan.missing.items():
         click.echo(f"{name} is missing: {why}", err=True)
@@ -78,6 +79,17 @@ def reproduce(
     click.echo(f"Report: {page}")
     if done.failed or done.missing:
         raise SystemExit(1)
+
+
+def _agreed() -> bool:
+    """Whether the user says yes."""
+    try:
+        return click.confirm("Go on?", err=True)
+    except click.Abort:
+        if sys.stdin.isatty():  # Ctrl-C
+            raise
+        click.echo(err=True)
+        raise InputError("nobody is here to answer; --yes goes on without asking") from None
 
 
 def _parts(text: str | None) -> tuple[str, ...]:

@@ -324,8 +324,12 @@ class Learner(ABC):
         with self.held():
             old, layout = self.state, self._layout
             self.n_classes += 1
+            try:
+                self.state, self._layout = self._start(), None
+            except InputError:  # there is no room for one more
+                self.n_classes -= 1
+                raise
             self.turn[loop.FEEDBACK] = self.n_classes if self.full_information else 2
-            self.state, self._layout = self._start(), None
             self.arrange(layout)
             for name, array in self._arrays().items():
                 before = getattr(old, name)
@@ -366,11 +370,12 @@ class Learner(ABC):
         Does nothing once the first example has decided.
         """
         with self.held():
-            if self._layout is None and layout == "by feature" and self.by_feature:
-                shape = (self.n_classes, self.n_features)
-                fields = {name: a for name, a in self.state._asdict().items() if getattr(a, "shape", None) == shape}
-                self.state = self.state._replace(**{name: feature_major(a) for name, a in fields.items()})
-            self._layout = self._layout or layout
+            if self._layout is None:
+                self._layout = layout
+                if layout == "by feature" and self.by_feature:
+                    shape = (self.n_classes, self.n_features)
+                    fields = {name: a for name, a in self.state._asdict().items() if getattr(a, "shape", None) == shape}
+                    self.state = self.state._replace(**{name: feature_major(a) for name, a in fields.items()})
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in self.params.items())})"

@@ -30,8 +30,8 @@ PRIOR = 100.0
 """Variance of a score before the first bit, for an x of length 1."""
 WIDEST = 1e4
 """How many times as large a prior variance may become: of weights a hundred times as large."""
-_CLEAR = 4.0  # standard deviations of Σ_r w_r², as the prior expects it; with 3 to 7 errors are about the same,
-_WORTH = 0.1  # and with 0.05 to 0.5 weights per label that PRIOR is worth in the new variance
+_CLEAR = 4.0  # standard deviations above what the prior expects of Σ_r w_r²; from 3 to 7 errors were about the same
+_WORTH = 0.1  # weights per label that PRIOR counts for in the new variance; 0.05 to 0.5 were about the same
 _KNOWN = 0.01  # at least, of any weight: one of which the doubt has grown back need not be 0
 _FIRST = 512  # bits before the first look: fewer hardly tell one weight from another
 
@@ -57,8 +57,8 @@ def forget(state: Any) -> None:
 
 
 def widen(state: Any) -> None:
-    """Where a feature's weights are clearly larger than their prior expects, let them be known as little as if that had
-    been wider from the start."""
+    """Widen the prior of features whose weights are clearly larger than it expects, and raise Σ_r as if it had been
+    that wide from the start."""
     _of_form(state, _leave, _widen_full, _leave)(state)
 
 

@@ -212,7 +212,9 @@ def assimilate(
         if abs(g) * sqrt(v) < _NEGLIGIBLE:
             continue
         h = g * g - sign * weight * bend[r] / likely
-        h = min(max(h, -1.0 / v, (v - PRIOR) / (v * v)), 0.9 / v)  # v may grow on surprise, not above the prior
+        h = min(
+            max(h, -1.0 / v, (v - PRIOR) / (v * v)), 0.9 / v
+        )  # v grows on surprise up to PRIOR, and falls back to it
         g = g if r == label else -g
         move(state, r, x, g / length, h / (length * length))
     state.fresh[STORED] = -1
@@ -237,6 +239,21 @@ def count_audit(state: FliptronState, right: bool, feedback: int) -> None:
     cell[2] += 1.0
 
 
+@compiled(**PART)
+def held_right(
+    state: FliptronState, length: float, weighed: tuple[int, float, float, float], label: int
+) -> tuple[float, float]:
+    """How likely a label is held right, and the odds of all labels but the best.
+
+    All scores are damped alike by the doubt in the best one's lead: 1/K if nothing is known.
+    """
+    best, others, doubt, top = weighed
+    kappa, mass = 1.0 / sqrt(1.0 + _MACKAY * (top + doubt / (others * others))), _LEAST_ODDS
+    for r in range(state.scores.shape[0]):
+        mass += 0.0 if r == best else exp(kappa * (state.scores[r] - state.scores[best]) / length)
+    return exp(kappa * (state.scores[label] - state.scores[best]) / length) / (1.0 + mass), mass
+
+
 @learns(FliptronState)
 def filter_bit(state: FliptronState, x: Row, label: int, greedy: int, probability: float, feedback: int) -> None:
     """Learn from a bit, or from the label that was verified, and count the bit."""
@@ -246,13 +263,9 @@ def filter_bit(state: FliptronState, x: Row, label: int, greedy: int, probabilit
         look(state, x)
         gather(state.gathered, state.taken, x, state.z, length)
         weighed = weigh(state, length)
-        best, others, doubt, top = weighed
+        best = weighed[0]
+        mine, mass = held_right(state, length, weighed, label)
         rho0, beta = rates_to_learn_by(state.counts, state.labels, label)
-        # How likely each label is, all scores damped alike by the doubt in the best one's lead: 1/K if nothing is known
-        kappa, mass = 1.0 / sqrt(1.0 + _MACKAY * (top + doubt / (others * others))), _LEAST_ODDS
-        for r in range(K):
-            mass += 0.0 if r == best else exp(kappa * (state.scores[r] - state.scores[best]) / length)
-        mine = exp(kappa * (state.scores[label] - state.scores[best]) / length) / (1.0 + mass)
         if truth < 0:
             assimilate(state, x, length, weighed, label, rho0, beta, feedback)
         else:

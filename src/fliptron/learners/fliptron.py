@@ -258,7 +258,7 @@ class Fliptron(Learner):
         n = int(self.state.taken[axes.FOUND]) if self.kept == "axes" else None
         own = covariance if self.kept == "diagonal" else np.diagonal(covariance, axis1=1, axis2=2)[:, :n]
         for variances in (own, self.state.rest):
-            if not ((variances > 1e-30) & (variances < 1e12)).all():  # xᵀΣx is at most PRIOR, single ones may be more
+            if not ((variances > 1e-30) & (variances < 1e12)).all():  # xᵀΣx hardly exceeds PRIOR, single ones may
                 return "a variance is not a positive number of a sensible size"
         miscounted = axes.flaw(self.state.taken, len(self.state.gathered))
         if miscounted:
@@ -385,8 +385,12 @@ class Fliptron(Learner):
     def add_label(self) -> None:
         """Let one more label be played from now on. Bits are accounted for anew: a random label is right less often."""
         with self.held():
-            self.form = self.kept
-            super().add_label()
+            form, self.form = self.form, self.kept
+            try:
+                super().add_label()
+            except InputError:
+                self.form = form
+                raise
             if self.kept == "full":
                 self.state.covariance[-1] = np.diag(self.state.prior)
             self.state.memory[:] = 0.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -189,7 +190,7 @@ def as_names(labels: Any) -> tuple[Any, ...]:
 
 def plain(label: Any) -> Any:
     """A label as people write it: 3 for 3.0, and a word for a date."""
-    if isinstance(label, float | decimal.Decimal) and not is_missing(label) and label == int(label):
+    if isinstance(label, float | decimal.Decimal) and math.isfinite(label) and label == int(label):
         return int(label)
     if label is None or isinstance(label, str | int | float):
         return label

@@ -240,7 +240,7 @@ def reach_shape(reach: pd.DataFrame) -> pd.DataFrame:
 
 
 def _rounds(rounds: int, played: int) -> str:
-    return f"more than {played:,}" if pd.isna(rounds) else f"{rounds:,}"
+    return f"more than {played:,}" if pd.isna(rounds) else f"{int(rounds):,}"
 
 
 def _two(rho0: float, rho1: float) -> str:

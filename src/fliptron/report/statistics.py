@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -39,11 +38,6 @@ def differ(a: Array, b: Array) -> int:
     freedom = sum(parts) ** 2 / sum(part**2 / (len(each) - 1) for part, each in zip(parts, (a, b), strict=True))
     far = abs(np.mean(a) - np.mean(b)) > stats.t.ppf(1 - _LEAST_SURE / 2, freedom) * np.sqrt(sum(parts))
     return sign if far else 0
-
-
-def error_at(run: Any, horizon: int) -> float:
-    """A run's error after so many rounds, between checkpoints by interpolation."""
-    return float(np.interp(horizon, run.checkpoints, run.mistakes) / horizon)
 
 
 def param(runs: pd.DataFrame, name: str) -> pd.Series:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Callable, Sequence
 from queue import SimpleQueue
@@ -15,6 +16,7 @@ Done = Callable[[list[Any]], object]
 """Called in the event loop with the entries' outcomes, after they are durable."""
 Failed = Callable[[Exception], object]
 """Called in the event loop when entries were not written."""
+_log = logging.getLogger("fliptron.service")
 _Order = tuple[Sequence[Entry], Done, Failed, int]
 MOST = 512
 """Entries in one transaction, about."""
@@ -113,6 +115,7 @@ class Clerk:
                 done(outcomes[start:stop])
             except Exception as error:  # ours: memory and journal may differ from here on
                 self.broken = True
+                _log.exception("what was written could not be taken in; nothing is answered until a restart")
                 failed(error)
             start = stop
 

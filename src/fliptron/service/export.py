@@ -115,6 +115,8 @@ def exported(source: str, then: Callable[[str], Any] = str) -> Iterator[Any]:
     journal = Journal(path, alone=False)
     try:
         names = journal.models()
+        if not names:
+            raise InputError(f"{path} has no model yet, so there is nothing to read")
         chosen = wanted or (names[0].name if len(names) == 1 else None)
         model = next((each for each in names if each.name == chosen), None)
         if model is None:

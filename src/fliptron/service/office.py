@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
+import logging
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
@@ -19,6 +20,7 @@ from fliptron.service.live import Live, live_of, point_of
 from fliptron.service.messages import MOST_BATCH, Answer, Ask, AskMany, Feedback, Received, Refusal
 from fliptron.service.store import Decided, Flag, Heard, Kept, Row, Settle, Store, Taken
 
+_log = logging.getLogger("fliptron.service")
 _OFTEN = 0.05  # seconds between two looks at the clock
 _SETTLED = 200  # decisions whose deadlines are settled in one go
 _QUIET = 60.0  # seconds after which a changed model is kept, however little has changed
@@ -45,7 +47,7 @@ class Office:
         self._looked = time.monotonic()
         self._loop = asyncio.get_running_loop()
         self._watchers: dict[str, set[asyncio.Queue[Live | None]]] = {name: set() for name in self.desks}
-        self._kept = time.monotonic()
+        self._kept = self._second = time.monotonic()
         self._ticking = asyncio.create_task(self._tick())
 
     def now(self) -> float:
@@ -227,27 +229,36 @@ class Office:
         await self.clerk.close()
         await asyncio.sleep(0)  # what the clerk told last
         for desk in self.desks.values():
-            if desk.is_changed:
+            if desk.is_changed and not self.clerk.broken:
                 self.store.write([desk.snapshot()])
         self.store.close()
 
     # ------------------------------------------------------------------ by the clock
 
     async def _tick(self) -> None:
-        second = time.monotonic()
+        troubled = False
         while True:
             await asyncio.sleep(_OFTEN)
+            try:
+                await self._look_at_the_clock()
+                troubled = False
+            except Exception:  # the next look may go well, and deadlines must not wait for a restart
+                if not troubled:
+                    _log.exception("what is due could not be done")
+                troubled = True
+
+    async def _look_at_the_clock(self) -> None:
+        for desk in self.desks.values():
+            self._settle(desk)
+            self._after(desk)
+        if time.monotonic() - self._kept > _QUIET:
+            self._kept = time.monotonic()
             for desk in self.desks.values():
-                self._settle(desk)
-                self._after(desk)
-            if time.monotonic() - self._kept > _QUIET:
-                self._kept = time.monotonic()
-                for desk in self.desks.values():
-                    if desk.is_changed:
-                        self._keep(desk)
-            if time.monotonic() - second >= 1.0:
-                second = max(second + 1.0, time.monotonic() - 1.0)  # what was missed is not caught up with
-                await self._show()
+                if desk.is_changed:
+                    self._keep(desk)
+        if time.monotonic() - self._second >= 1.0:
+            self._second = max(self._second + 1.0, time.monotonic() - 1.0)  # what was missed is not caught up with
+            await self._show()
 
     async def _show(self) -> None:
         for name, queues in self._watchers.items():
@@ -309,6 +320,8 @@ class Office:
         desk.sources.suspects.append(source)
 
     def _keep(self, desk: Desk) -> None:
+        if self.clerk.broken:  # what is in memory may not be what the journal tells
+            return
         self.clerk.submit([desk.snapshot()], _ignore, _ignore)
 
     def _roll_back(self) -> None:

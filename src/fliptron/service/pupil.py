@@ -91,11 +91,12 @@ class Pupil(threading.Thread):
                 desk.sources.flag(flag)
         began = time.monotonic()
         count = self._store.teach(desk.number, self._most, partial(self.learn, desk))
+        now, full = time.monotonic(), count == self._most
+        wait = OFTEN
         if count:
-            each = (time.monotonic() - began) / count
-            wait = 0.0 if count == self._most else min(max(OFTEN, self._size / _SPEED), _SLOWEST)
-            self._next[desk.name] = time.monotonic() + wait
-            self._most = max(10, min(MOST, int(_LONG / each)))
+            wait = 0.0 if full else min(max(OFTEN, self._size / _SPEED), _SLOWEST)
+            self._most = max(10, min(MOST, int(_LONG * count / (now - began))))
+        self._next[desk.name] = now + wait
 
     def learn(self, desk: Original, claimed: list[Claimed]) -> Lessons:
         """Take in what was claimed; all that comes of it is to be written together."""

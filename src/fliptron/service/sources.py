@@ -17,18 +17,18 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from itertools import product
-from math import exp, log, sqrt
+from math import log, sqrt
 from typing import Any
 
 import numpy as np
 
-from fliptron.arrays import Array
+from fliptron.arrays import SHORTEST, Array
 from fliptron.arrays import Row as X
 from fliptron.kernels.compiling import STEP, compiled, entry
 from fliptron.kernels.vectors import square
 from fliptron.learners.base import Learner
 from fliptron.learners.channel import LEARNT, rates_to_learn_by
-from fliptron.learners.filtering import FliptronState, look, weigh
+from fliptron.learners.filtering import FliptronState, held_right, look, weigh
 from fliptron.learners.fliptron import Fliptron
 from fliptron.service.store import Flag
 
@@ -167,12 +167,10 @@ def _of(sums: Array) -> Any:
 @compiled(**STEP)
 def expected(state: FliptronState, x: X, label: int) -> tuple[float, float, float]:
     """How likely a label is right, ρ0 and β."""
-    length = sqrt(square(x))
-    look(state, x)
-    best, others, doubt, top = weigh(state, length)
     rho0, beta = rates_to_learn_by(state.counts, state.labels, label)
-    kappa, mass = 1.0 / sqrt(1.0 + 0.39269908169872414 * (top + doubt / (others * others))), 1e-150
-    for r in range(state.scores.shape[0]):
-        mass += 0.0 if r == best else exp(kappa * (state.scores[r] - state.scores[best]) / length)
-    q = exp(kappa * (state.scores[label] - state.scores[best]) / length) / (1.0 + mass)
+    length = sqrt(square(x))
+    if length < SHORTEST:  # which says nothing of any label
+        return 1.0 / state.scores.shape[0], rho0, beta
+    look(state, x)
+    q, _ = held_right(state, length, weigh(state, length), label)
     return q, rho0, beta

@@ -294,6 +294,7 @@ class Journal(Lookups):
         if self._vfs is None:
             with suppress(apsw.Error):
                 fresh = self._opened()
+                self._make_durable(fresh)
                 self._writer.close(True)
                 self._writer = fresh
 
