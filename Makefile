@@ -30,7 +30,7 @@ $(SERVE): pyproject.toml constraints.txt
 serve: $(SERVE)  ## the decision service, asked by a made-up shop: open the address that it prints; Ctrl-C ends it
 	@$(BIN)/fliptron serve --demo $(if $(PORT),--port $(PORT))
 
-run: $(LAB)  ## compare every learner on handwritten digits with flipped bits; ends with the path of a report
+run: $(LAB)  ## compare eleven learners on handwritten digits with flipped bits; ends with the path of a report
 	$(BIN)/fliptron run --out out
 
 lint: $(READY)  ## format, style, types, import contract

@@ -150,7 +150,9 @@ class Reference:
             if rounds.margin is None:
                 rounds = replace(rounds, margin=margin, best=best)
         if rounds.greedy[0] < 0:
-            raise InputError("the log has margins but no greedy labels that they belong to, and no features")
+            raise InputError(
+                "the log has margins but no greedy labels that they belong to, and no features; either is expected"
+            )
         return rounds, expected
 
 

@@ -20,7 +20,8 @@ except ImportError:
     raise missing("river", "peers") from None
 
 WAITING = 100_000
-"""The most pulls whose rewards are waited for; of more, the oldest are forgotten."""
+"""The most pairs of arm and context whose rewards are waited for, and the most pulls of one pair; of more, the oldest
+are forgotten."""
 
 
 class NoisyBanditClassifier(base.Classifier):

@@ -130,7 +130,7 @@ def commands() -> None:
     Each round a learner sees an example, plays one of K labels, and gets one bit: right or wrong. The
     bit lies with probability RHO0 when the label was wrong and RHO1 when it was right.
 
-    Start with `fliptron run`: it compares every learner on handwritten digits and draws a picture.
+    Start with `fliptron run`: it compares eleven learners on handwritten digits and draws a picture.
     """
 
 

@@ -1,8 +1,8 @@
 """How code is compiled: with which options, kept where, and called how. The one door to Numba's inside.
 
-What Numba promises nobody is used here and in `registers.py` alone: the options `_nrt` and `forceinline`, a
-dispatcher's `_cache` and `overloads`, `entry_point`, how a compiled function is taken apart and put together, and when
-machine code is made of it.
+Parts of Numba outside its public interface are used here and in `registers.py` alone: the options `_nrt` and
+`forceinline`, a dispatcher's `_cache` and `overloads`, `entry_point`, how a compiled function is taken apart and put
+together, and when machine code is made of it.
 `tests/test_compiling.py` names the versions for which all this was seen to work.
 """
 

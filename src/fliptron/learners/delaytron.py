@@ -53,10 +53,10 @@ class Delaytron(RCNBF):
     e is settled when the first comes. There Delaytron decides as RCNBF does; where delays grow, the adaptive form holds
     on to what it knew before.
 
-    Where sources differ: with the true bit, h = f, this is the authors' code, which looks at the number of bits once a
-    round, where this looks once a bit; `rates` are new. The adaptive form counts decisions, so it is the one learner
-    here that learns by more than the arguments of `learn`; decisions whose bits never come count as awaited for good,
-    and bits of decisions that it did not make count as come early.
+    Where sources differ: with the true bit, h = f, this is the authors' code, which looks at the number of bits once
+    per round, where this looks once per bit; `rates` are new. The adaptive form counts decisions, so it is the one
+    learner here that learns by more than the arguments of `learn`; decisions whose bits never come count as awaited for
+    good, and bits of decisions that it did not make count as come early.
 
     Parameters
     ----------

@@ -257,11 +257,13 @@ class Log:
             ) from None
         if len(labels) > 1000:
             raise InputError(
-                f"column {name!r} holds {len(labels):,} different labels; at most 1,000 are guessed: name them"
+                f"column {name!r} holds {len(labels):,} different labels; at most 1,000 are taken without being "
+                "given as labels"
             )
         if len(labels) < 2:
             raise InputError(
-                f"column {name!r} holds {len(labels)} label; two or more are expected: name those there were"
+                f"column {name!r} holds {len(labels)} label; two or more are expected: give all that could be "
+                "played as labels"
             )
         return sorted(labels, key=lambda each: (isinstance(each, str), each))
 

@@ -209,7 +209,10 @@ class Plateaus:
         return int(np.log2(rounds / self.window + 1.0))
 
     def _halves(self) -> list[Array]:
-        """What was counted early and late, where there is much of both."""
+        """What was counted early and late, where there is much of both.
+
+        With a half-life the two overlap, so that tests which take them for apart ask for more than their level says.
+        """
         if self.half_life is not None:
             return [self.memory[0], self.memory[1]]
         last = self._epoch(max(self.rounds[0] - 1, 0))
