@@ -264,6 +264,7 @@ class TestAxes:
             learner = Fliptron(n_classes=5, n_features=400, seed=1)
             simulate(learner, Dataset.of(X, data.y, name="blurred"), rounds=100)
             assert learner.kept == kept
+            assert learner.state.W.flags.f_contiguous == (kept == "diagonal")  # by feature
 
     def test_a_turn_changes_no_score_by_much_and_no_weight_is_lost(self) -> None:
         data = blurred(200)
