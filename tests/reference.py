@@ -292,10 +292,11 @@ class FliptronTwin(Twin):
         crossings = [
             (s[a] - s[b]) / (sigma[b] - sigma[a]) for a in range(self.K) for b in range(a) if sigma[a] != sigma[b]
         ]
-        cuts = np.unique([0.0, 2.0, *(z for z in crossings if 0 < z < 2)])
+        most = self.channel.reach()
+        cuts = np.unique([0.0, most, *(z for z in crossings if 0 < z < most)])
         P = np.full(self.K, gamma / self.K)
         for low, high in itertools.pairwise(cuts):
-            P[np.argmax(s + (low + high) / 2 * sigma)] += (1 - gamma) * (high - low) / 2
+            P[np.argmax(s + (low + high) / 2 * sigma)] += (1 - gamma) * (high - low) / most
         return P
 
     def learn(self, x: Any, label: Any, greedy: Any, p: Any, bit: Any) -> None:
@@ -397,6 +398,11 @@ class ChannelTwin:
 
     def warming_up(self) -> Any:
         return self.asking or (min(sum(self.bits), len(self.bits) - sum(self.bits)) < 5 and len(self.bits) < 3000)
+
+    def reach(self) -> Any:
+        beta = self.plateau - self.rho0
+        m = self.rho0 + beta / self.K
+        return 0.5 + 1.5 / (1 + self.since * beta**2 / (m * (1 - m)) / (1000 + 10 * self.K**2) / 3)
 
     def rates_for(self, label: Any) -> Any:
         beta = self.plateau - self.rho0

@@ -186,9 +186,10 @@ def test_the_shares_of_all_labels_sum_to_one() -> None:
     random = np.random.default_rng(0)
     for K in (2, 3, 10, 50):
         scores, spreads = random.normal(size=K), random.exponential(size=K)
-        shares = [share(scores, spreads, label, ALL_ELIGIBLE) for label in range(K)]
+        most = random.uniform(0.5, 2.0)
+        shares = [share(scores, spreads, most, label, ALL_ELIGIBLE) for label in range(K)]
         assert sum(shares) == pytest.approx(1.0, abs=1e-12)
-        z = 2.0 * random.random(20_000)
+        z = most * random.random(20_000)
         played = np.bincount((scores + z[:, None] * spreads).argmax(axis=1), minlength=K)
         np.testing.assert_allclose(played / z.size, shares, atol=0.02)
 

@@ -57,7 +57,7 @@ _LOW, _HIGH = 2.0, 5.0  # odds against those of chance, below which a label is d
 _TOP = 0.2  # share of a label's rounds that may count as sure
 _GUESS = 0.75  # β as a part of its bound, before anything is sure
 _WORTH = 20.0  # sure bits that the guess is worth
-_INFORMATION, _PER_PAIR = 1000.0, 10.0  # n·β²/(m(1−m)) by which something is sure: twice the most seen, K from 3 to 50
+_INFORMATION, _PER_PAIR = 1000.0, 10.0  # see `_enough`: twice the most seen, K from 3 to 50
 _LEAST = 0.5  # of the guessed β: what is learnt by a smaller one is learnt too slowly to find out,
 _LITTLE = 200.0  # as long as sure bits tell as little as this, in the same units
 _APART = 0.1  # standard deviation of the labels' rates, as a part of β
@@ -137,12 +137,27 @@ def _count_sure(counts: Array, recent: float, feedback: int) -> None:
 
 
 @compiled(**PART)
+def _enough(K: int) -> float:
+    """The information n·β²/(m(1 − m)) by which something is sure."""
+    return _INFORMATION + _PER_PAIR * K * K
+
+
+@compiled(**PART)
+def informed(counts: Array, K: int) -> float:
+    """What the bits that are remembered tell, in units of what makes a learner sure of something."""
+    rho0, plateau = counts[RHO0], counts[PLATEAU]
+    m = rho0 + (plateau - rho0) / K
+    n = min(counts[SINCE], counts[MEMORY])
+    return n * (plateau - rho0) ** 2 / (m * (1.0 - m) * _enough(K))
+
+
+@compiled(**PART)
 def _settle_rates(counts: Array, K: int) -> bool:
     """ρ0 and the plateau 1 − ρ1 of all labels together. Whether that is above chance, as far as can be told."""
     n, ones, right = counts[DOUBTFUL] + 1.0, counts[DOUBTFUL_ONES] + 0.5, counts[DOUBTFUL_RIGHT] + 1.0 / K
     m, r = ones / n, right / n
     bound = min(m / r, (1.0 - m) / (1.0 - r))
-    told = sqrt((_INFORMATION + _PER_PAIR * K * K) * m * (1.0 - m) / counts[SINCE])
+    told = sqrt(_enough(K) * m * (1.0 - m) / counts[SINCE])
     guess = min(counts[GUESS] * bound, told) * (1.0 - r)
     plateau = (counts[SURE_ONES] + _WORTH * (m + guess)) / (counts[SURE] + _WORTH)
     least = m + _LEAST * guess

@@ -38,6 +38,7 @@ from fliptron.learners.channel import (
     WRONG,
     count,
     hear,
+    informed,
     is_uniform,
     rates_to_learn_by,
     start_anew,
@@ -46,13 +47,14 @@ from fliptron.learners.channel import (
 )
 from fliptron.noise.tallies import AUDITED_RIGHT, AUDITED_WRONG, band_of, count_one
 
-REACH = 2.0
-"""How many standard deviations above its mean a score may be imagined."""
+REACH = 2.0, 0.5
+"""How many standard deviations above its mean a score may be imagined: at first, and in the end."""
 ALARMS = 32
 """How many of the last alarms are kept."""
 EPOCHS, WINDOW = 64, 5000.0
 """As in `Plateaus`."""
 
+_HALFWAY = 3.0  # of what makes it sure of something: how informed it is when the reach has fallen halfway
 _MACKAY = np.pi / 8  # E σ(s) ≈ σ(m/√(1 + πv/8)) for s ~ N(m, v)
 _NEGLIGIBLE = 1e-3  # a step of fewer standard deviations is not taken
 _LEAST_ODDS = 1e-150  # of all other labels together: their square is still a number
@@ -109,10 +111,16 @@ def look(state: FliptronState, x: Row) -> None:
     state.fresh[STORED] = n
 
 
+@compiled(**PART)
+def reach(counts: Array, K: int) -> float:
+    """The most z that is drawn: less, the more the bits have told."""
+    return REACH[1] + (REACH[0] - REACH[1]) / (1.0 + informed(counts, K) / _HALFWAY)
+
+
 @compiled(**STEP)
-def share(scores: Array, spreads: Array, label: int, eligible: Array) -> float:
-    """The share of z in [0, REACH] for which the label's s_r + z·σ_r is highest: an interval, as these are lines."""
-    low, high = 0.0, REACH
+def share(scores: Array, spreads: Array, most: float, label: int, eligible: Array) -> float:
+    """The share of z in [0, most] for which the label's s_r + z·σ_r is highest: an interval, as these are lines."""
+    low, high = 0.0, most
     for r in range(scores.shape[0]):
         if not may_play(eligible, r):
             continue
@@ -123,7 +131,7 @@ def share(scores: Array, spreads: Array, label: int, eligible: Array) -> float:
             high = min(high, above / steeper)
         elif above > 0.0 or (above == 0.0 and r < label):
             high = 0.0
-    return max(high - low, 0.0) / REACH
+    return max(high - low, 0.0) / most
 
 
 @scores(FliptronState)
@@ -134,21 +142,21 @@ def mean_scores(state: FliptronState, x: Row, out: Array) -> None:
 
 @chooses(FliptronState)
 def optimist(state: FliptronState, x: Row, gamma: float, u: float, eligible: Array) -> Choice:
-    """argmax_r s_r + z·σ_r with one z for all labels, uniform on [0, REACH]; with probability γ any label at all."""
+    """argmax_r s_r + z·σ_r with one z for all labels, uniform up to `reach`; with probability γ any label at all."""
     look(state, x)
-    K = count_eligible(state.scores, eligible)
+    K, most = count_eligible(state.scores, eligible), reach(state.counts, state.scores.shape[0])
     greedy = best_eligible(state.scores, eligible)
     if warming_up(state.counts):
         gamma = 1.0
     label = nth_eligible(eligible, min(int(u / gamma * K), K - 1)) if u < gamma else greedy
     if u >= gamma:
-        z, top = REACH * (u - gamma) / (1.0 - gamma), -np.inf
+        z, top = most * (u - gamma) / (1.0 - gamma), -np.inf
         for r in range(state.scores.shape[0]):
             imagined = state.scores[r] + z * state.spreads[r]
             if imagined > top and may_play(eligible, r):
                 label, top = r, imagined
-    chance = max(share(state.scores, state.spreads, label, eligible), _LEAST_SHARE)  # lines may cross within rounding
-    return label, greedy, gamma / K + (1.0 - gamma) * chance
+    chance = share(state.scores, state.spreads, most, label, eligible)
+    return label, greedy, gamma / K + (1.0 - gamma) * max(chance, _LEAST_SHARE)  # lines may cross within rounding
 
 
 @compiled(**PART)

@@ -105,11 +105,11 @@ class Fliptron(Learner):
 
     .. math::
 
-        \tilde{y} = \arg\max_r \; s_r + z\,\sigma_r, \qquad z \text{ uniform on } [0, 2]
+        \tilde{y} = \arg\max_r \; s_r + z\,\sigma_r, \qquad z \text{ uniform on } [0, Z]
 
-    where σ_r is the standard deviation of s_r. Only labels that may be best are tried. Each label's value is a line in
-    z, so a label wins on an interval, and the length of that interval is its exact probability. Besides, with a small
-    probability γ_t, any label is played: a *blind* round.
+    where σ_r is the standard deviation of s_r, and Z falls from 2 to ½ as the bits tell more. Only labels that may be
+    best are tried. Each label's value is a line in z, so a label wins on an interval, and the length of that interval
+    is its exact probability. Besides, with a small probability γ_t, any label is played: a *blind* round.
 
     **Which features matter.** All weights have the same prior, of variance 100. Where the full Σ_r are kept, a feature
     whose weights turn out larger than that expects gets a wider one (`fliptron.learners.belief`). So features that are
