@@ -160,6 +160,7 @@ def test_settings_are_read_and_refused(tmp_path: Path) -> None:
     found = read_settings(path)
     assert (found.port, found.models[0].wait, found.tokens) == (9000, 5, (kept,))
     assert found.models[0].build().gamma == 0.01
+    assert found.store == str(tmp_path / "j.db")  # beside the settings, wherever the server was started
     for text, sentence in (
         ("models = 3", "must be tables"),
         ("[models.shop]\nlabels = [1, 2]", "needs a file"),

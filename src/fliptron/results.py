@@ -17,7 +17,7 @@ import numpy as np
 from fliptron.arrays import Array
 from fliptron.output import make_folder, whole_file
 from fliptron.refusals import InputError, missing
-from fliptron.tables import connected, said
+from fliptron.tables import connected, literal, said
 
 try:
     import duckdb
@@ -258,7 +258,7 @@ class Results:
         with whole_file(path) as part:
             options = f"FORMAT parquet, KV_METADATA {{fliptron: '{_MARK}'}}"
             try:
-                database.execute(f"COPY ({query}) TO {_quoted(part)} ({options})")
+                database.execute(f"COPY ({query}) TO {literal(part)} ({options})")
             except duckdb.Error as error:
                 raise InputError(f"{path} cannot be written ({said(error)})") from None
 
@@ -269,13 +269,13 @@ def _flaw(path: Path, size: int, changed: int) -> str:
     try:
         with connected() as database:
             found = database.execute(
-                f"SELECT decode(value) FROM parquet_kv_metadata({_quoted(path)}) WHERE decode(key) = 'fliptron'"
+                f"SELECT decode(value) FROM parquet_kv_metadata({literal(path)}) WHERE decode(key) = 'fliptron'"
             ).fetchall()
             if found != [(_MARK,)]:
-                columns = database.execute(f"SELECT * FROM read_parquet({_quoted(path)}) LIMIT 0").df().columns
+                columns = database.execute(f"SELECT * FROM read_parquet({literal(path)}) LIMIT 0").df().columns
                 ours = bool(found) or set(columns) >= _OLD
                 return "holds runs of another version, which are to be played again" if ours else "does not hold runs"
-            database.execute(f"SELECT count(id), count(failure) FROM read_parquet({_quoted(path)})").fetchall()
+            database.execute(f"SELECT count(id), count(failure) FROM read_parquet({literal(path)})").fetchall()
     except duckdb.Error:
         return "is damaged"
     return ""
@@ -288,10 +288,6 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and np.isnan(value) else value
 
 
-def _quoted(path: Path) -> str:
-    return "'" + str(path).replace("'", "''") + "'"
-
-
 def _listed(parts: list[Path]) -> str:
     """Paths as a list in SQL."""
-    return "[" + ", ".join(map(_quoted, parts)) + "]"
+    return "[" + ", ".join(map(literal, parts)) + "]"

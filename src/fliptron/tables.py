@@ -110,7 +110,7 @@ class TableFile:
         if "read_csv(" not in self._source or suffix_of(Path(self._paths[0])) not in (".csv", ".tsv"):
             return
         padded = [self.columns[at] for at in padded_in(self._paths[0]) if at < len(self.columns)]
-        kept = ", ".join(f"{_text(name)}: 'VARCHAR'" for name in padded if name in names)
+        kept = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in padded if name in names)
         if kept:
             self._source = self._source.replace("read_csv(?, ", f"read_csv(?, types = {{{kept}}}, ", 1)
 
@@ -193,8 +193,9 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _text(words: str) -> str:
-    return "'" + words.replace("'", "''") + "'"
+def literal(words: str | Path) -> str:
+    """A text, or a path, as a query has it."""
+    return "'" + str(words).replace("'", "''") + "'"
 
 
 def from_json(text: Any) -> Any:

@@ -16,7 +16,7 @@ from fliptron.refusals import InputError
 from fliptron.service.app import App
 from fliptron.service.backup import back_up
 from fliptron.service.serving import open_store, run
-from fliptron.service.settings import SCOPES, ModelSettings, Settings, read_settings
+from fliptron.service.settings import SCOPES, ModelSettings, Settings, in_database, read_settings
 from fliptron.service.tokens import new_token as make_token
 
 
@@ -64,7 +64,7 @@ def serve(
     settings = _settings(what)
     given: dict[str, Any] = {"store": store, "host": host, "port": port}
     settings = replace(settings, **{name: value for name, value in given.items() if value is not None})
-    if backup is not None and settings.store.startswith(("postgresql://", "postgres://")):
+    if backup is not None and in_database(settings.store):
         raise InputError("the journal is a database; pg_dump copies it, also while servers run")
     if backup is not None:
         back_up(settings.store, backup)

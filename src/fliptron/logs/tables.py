@@ -15,7 +15,7 @@ from fliptron.arrays import Array
 from fliptron.output import whole_file
 from fliptron.refusals import InputError
 from fliptron.rounds import Rounds
-from fliptron.tables import TableFile, connected, duckdb, said
+from fliptron.tables import TableFile, connected, duckdb, literal, said
 
 REQUIRED = ("label", "greedy", "probability", "bit")
 _FORMATS = {".csv": "csv", ".parquet": "parquet"}
@@ -78,9 +78,8 @@ def write_table(path: Path, columns: Mapping[str, Array]) -> None:
     kind, engine = _format(path), duckdb()
     frame = pd.DataFrame(columns)  # noqa: F841  # read by the query
     with whole_file(path) as part, connected() as database:
-        target = str(part).replace("'", "''")
         try:
-            database.execute(f"COPY (SELECT * FROM frame) TO '{target}' (FORMAT {kind})")
+            database.execute(f"COPY (SELECT * FROM frame) TO {literal(part)} (FORMAT {kind})")
         except engine.Error as error:
             raise InputError(f"{path} cannot be written ({said(error)})") from None
 
@@ -89,9 +88,8 @@ def join_tables(path: Path, parts: list[str]) -> None:
     """Write Parquet files with the same columns as one, whole or not at all."""
     engine = duckdb()
     with whole_file(path) as part, connected() as database:
-        target = str(part).replace("'", "''")
         try:
-            query = f"COPY (SELECT * FROM read_parquet(?, union_by_name = true)) TO '{target}' (FORMAT parquet)"
+            query = f"COPY (SELECT * FROM read_parquet(?, union_by_name = true)) TO {literal(part)} (FORMAT parquet)"
             database.execute(query, [[glob.escape(each) for each in parts]])
         except engine.Error as error:
             raise InputError(f"{path} cannot be written ({said(error)})") from None

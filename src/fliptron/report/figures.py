@@ -178,6 +178,7 @@ def rate_paths(runs: pd.DataFrame) -> Figure:
         axes.plot(at[1:], np.diff(wrong) / np.diff(at), color="0.6", linewidth=1, label="error of the greedy label")
         axes.set_xscale("log")
         axes.set_xlim(rounds[0] * 0.8, at[-1])
+        axes.xaxis.set_minor_formatter(NullFormatter())  # within two decades they would overlap
         axes.set_ylim(0, 1)
         axes.set_xlabel("rounds")
         axes.set_title(f"{NAMES[dataset]} {pair((run.rho0, run.rho1))}", fontsize=9)

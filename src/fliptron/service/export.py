@@ -20,7 +20,7 @@ from fliptron.refusals import InputError
 from fliptron.service.snapshots import loaded
 from fliptron.service.sqlite import Journal
 from fliptron.service.store import Row, Store
-from fliptron.tables import NAMES, connected, duckdb, said
+from fliptron.tables import NAMES, connected, duckdb, literal, said
 
 _OURS = ("label", "greedy", "probability", "bit", "margin")
 _encode = msgspec.json.Encoder().encode
@@ -72,10 +72,11 @@ def export(store: Store, model: int, labels: tuple[Any, ...], path: str | os.Pat
             raise InputError("no decision has a bit yet, so there is nothing to export")
         columns = "*" if margins else "* EXCLUDE (margin)"
         with whole_file(Path(path)) as part, connected() as database:
-            target = str(part).replace("'", "''")
             read = "read_json(?, format = 'newline_delimited', sample_size = -1, maximum_depth = 1)"
             try:
-                database.execute(f"COPY (SELECT {columns} FROM {read}) TO '{target}' (FORMAT parquet)", [str(lines)])
+                database.execute(
+                    f"COPY (SELECT {columns} FROM {read}) TO {literal(part)} (FORMAT parquet)", [str(lines)]
+                )
             except engine.Error as error:
                 raise InputError(f"{path} cannot be written ({said(error)})") from None
     return count

@@ -12,7 +12,7 @@ import uvicorn
 
 from fliptron.refusals import InputError
 from fliptron.service.app import App
-from fliptron.service.settings import SCOPES, Settings
+from fliptron.service.settings import SCOPES, Settings, in_database
 from fliptron.service.sqlite import Journal
 from fliptron.service.store import Store, StoreError
 from fliptron.service.tokens import new_token
@@ -20,7 +20,7 @@ from fliptron.service.tokens import new_token
 
 def open_store(address: str) -> Store:
     """The journal at a path, or the database at an address."""
-    if address.startswith(("postgresql://", "postgres://")):
+    if in_database(address):
         try:
             from fliptron.service.postgres import Postgres  # noqa: PLC0415
         except ImportError:

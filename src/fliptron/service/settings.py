@@ -197,7 +197,15 @@ def read_settings(path: str | os.PathLike[str]) -> Settings:
         if isinstance(told.get("file"), str):
             told["file"] = str(Path(path).parent / told["file"])
         made.append(ModelSettings(name=name, **told))
+    store = content.get("store")
+    if store and isinstance(store, str) and not in_database(store):
+        content["store"] = str(Path(path).parent / store)
     return Settings(models=tuple(made), tokens=tuple(_token(path, each) for each in tokens), **content)
+
+
+def in_database(store: str) -> bool:
+    """Whether a journal is kept in a database that several processes share, not in a file."""
+    return store.startswith(("postgresql://", "postgres://"))
 
 
 def _known(path: Any, what: str, given: Mapping[str, Any], allowed: list[str]) -> None:
