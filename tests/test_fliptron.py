@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from fliptron import Confidit, Dataset, Fliptron, InputError, Rates, RidgeRegression, simulate
 from fliptron.kernels.loop import ALL_ELIGIBLE
 from fliptron.learners import axes
-from fliptron.learners.filtering import share
+from fliptron.learners.filtering import reach, share
 
 NOISE = ((0.0, 0.0), (0.2, 0.4), (0.4, 0.2))
 
@@ -192,6 +192,18 @@ def test_the_shares_of_all_labels_sum_to_one() -> None:
         z = most * random.random(20_000)
         played = np.bincount((scores + z[:, None] * spreads).argmax(axis=1), minlength=K)
         np.testing.assert_allclose(played / z.size, shares, atol=0.02)
+
+
+def test_optimism_falls_as_the_bits_tell_more_and_returns_when_the_world_changes(digits: Any) -> None:
+    later = Dataset.of(digits.X, (digits.y + 3) % 10, name="permuted")
+    learner, forgetful = (Fliptron(n_classes=10, n_features=64, half_life=each, seed=1) for each in (None, 1000))
+    assert reach(learner.state.counts, 10) == 2.0
+    for each in (learner, forgetful):
+        simulate(each, digits, rates=(0.1, 0.2), rounds=20_000, seed=1)
+    assert 0.5 < reach(learner.state.counts, 10) < 0.75 < reach(forgetful.state.counts, 10) < 2.0
+    while not learner.alarms:
+        simulate(learner, later, rates=(0.1, 0.2), rounds=100, seed=2)
+    assert reach(learner.state.counts, 10) > 1.5
 
 
 def test_the_length_of_x_does_not_matter(digits: Any) -> None:

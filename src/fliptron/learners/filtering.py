@@ -111,7 +111,7 @@ def look(state: FliptronState, x: Row) -> None:
     state.fresh[STORED] = n
 
 
-@compiled(**PART)
+@compiled(**STEP)
 def reach(counts: Array, K: int) -> float:
     """The most z that is drawn: less, the more the bits have told."""
     return REACH[1] + (REACH[0] - REACH[1]) / (1.0 + informed(counts, K) / _HALFWAY)
