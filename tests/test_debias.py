@@ -145,7 +145,7 @@ BITS = "label,bit,probability,x\n" + "\n".join(f"{i % 2},{i % 2},0.5,{i % 7}" fo
         (["--rates", "0,0", "--to", "vw", "--save", "a.dsjson"], "ends in '.dsjson'; .vw is expected, also with .gz"),
         (["--rates", "0,0", "--to", "dsjson", "--save", "a.vw.gz"], "ends in '.vw'; .dsjson or .json is expected"),
         (["--rates", "0,0", "--to", "obp", "--save", "a.vw"], "ends in '.vw'; .npz is expected"),
-        (["--rates", "0,0", "--save", "no/such/a.parquet"], "cannot be"),
+        (["--rates", "0,0", "--save", "a.csv/a.parquet"], "it is not a folder"),
     ],
 )
 def test_what_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], words: str) -> None:

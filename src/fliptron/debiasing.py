@@ -328,7 +328,7 @@ def _write_table(log: Log, path: Path, channels: Channels) -> None:
             if rounds.margin is not None:
                 own["margin"] = rounds.margin
             own |= {"rho0": rho0, "beta": beta, **debiased(rounds.bit, rho0, beta)}
-            twice = next((name for name in batch.records.columns if name in own), None)
+            twice = next((name for name in batch.records.columns if name.lower() in own), None)
             if twice is not None:
                 raise InputError(f"the log has a feature {twice!r}, which is the name of a column to be added")
             parts.append(str(Path(folder) / f"part-{len(parts):06d}.parquet"))

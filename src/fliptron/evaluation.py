@@ -210,7 +210,7 @@ def evaluate(
 
 def _learnt(log: Log, policies: Mapping[str, Any]) -> int:
     """The rounds of the log, from the first on, that one of the policies has learnt from."""
-    done = {name: each.learnt.get(log.fingerprint, 0) for name, each in policies.items() if isinstance(each, Policy)}
+    done = {name: log.learnt_by(each) for name, each in policies.items() if isinstance(each, Policy)}
     for name, rounds in done.items():
         if rounds >= log.n_rounds:
             raise InputError(

@@ -81,7 +81,7 @@ def learn_log(
         raise InputError(f"a {type(policy.learner).__name__} needs the probability of each label that was played")
     numbers = np.array([policy.number(label) for label in log.labels])
     last = log.n_rounds if rounds is None else min(rounds, log.n_rounds)
-    done = policy.learnt.get(log.fingerprint, 0)
+    done = log.learnt_by(policy)
     for batch in log.batches(skip=done):
         part, records = batch.rounds, batch.records
         if done + len(part) > last:

@@ -102,7 +102,7 @@ def _rows(path: str) -> Iterator[Any]:
 
 def delimiter(line: str) -> str:
     """What stands between the values: the commonest mark of the first line."""
-    return max(",;\t|", key=line.count)
+    return max(",;\t|", key=re.sub('"[^"]*"', "", line).count)
 
 
 def first_line(path: str) -> str:

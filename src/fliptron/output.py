@@ -66,6 +66,15 @@ def writable_folder(path: str | os.PathLike[str]) -> Path:
     return folder
 
 
+def writable_file(path: str | os.PathLike[str]) -> Path:
+    """See that a file can be written, before any work is done; the folder that it goes to is made."""
+    file = Path(path)
+    if file.is_dir():
+        raise InputError(f"{file} is a folder; the name of a file is expected")
+    make_folder(writable_folder(file.parent))
+    return file
+
+
 def _writer() -> str:
     """This machine and process, in letters that any file name may have."""
     return f"{re.sub('[^A-Za-z0-9-]', '-', platform.node()) or 'here'}.{os.getpid()}"

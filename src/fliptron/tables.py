@@ -40,6 +40,7 @@ _PLAIN = {
     "HUGEINT": "CAST({} AS VARCHAR)",  # no number of NumPy's: labels would lose their last digits
     "UHUGEINT": "CAST({} AS VARCHAR)",
 }
+_MOMENTS = ("DATE", "TIME", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE")
 _TALK = ("Possible", "*", "Original Line", "LINE", "This", "Try", "^")
 
 
@@ -88,9 +89,11 @@ class TableFile:
         else:
             self._paths, self._spool, self._source = made.paths, made.folder, made.query
         self._asked = [[glob.escape(path) for path in self._paths]]  # a * in a file's name is only a *
-        described = {row[0]: row[1] for row in self.rows("DESCRIBE SELECT * FROM {}")}
+        self._types = ""
+        self._described = described = {row[0]: row[1] for row in self.rows("DESCRIBE SELECT * FROM {}")}
         self.columns = list(described)
         """The names of its columns."""
+        self._as_written({each for each, kind in described.items() if kind == "TIME"})  # 22:00, not 22:00:00
         how = {each: _PLAIN[kind] for each, kind in described.items() if kind in _PLAIN}
         if "decimal_separator" in self._source:  # numbers with gaps that are words, such as NA, are words as yet
             with_commas = (self.columns[at] for at in commas_in(self._paths[0]) if at < len(described))
@@ -99,20 +102,28 @@ class TableFile:
         if plain:
             self._source = f"(SELECT * REPLACE ({', '.join(plain)}) FROM {self._source})"
         if made is None and self.columns == ["json"]:  # what DuckDB makes of other values than objects
-            raise InputError(
-                f"{self._title} holds something else; a JSON object of names and values is expected in every line"
-            )
+            what = "something else" if self.rows("SELECT 1 FROM {} LIMIT 1") else "no rows"
+            raise InputError(f"{self._title} holds {what}; a JSON object of names and values is expected in every line")
         self.mixed = {name for name, kind in described.items() if kind == "JSON"}
         """Those whose values are of several kinds, each as JSON writes it."""
 
-    def keep_words(self, names: Sequence[str]) -> None:
-        """Take columns of a CSV file as they are written where that is no number: 007 is not 7."""
-        if "read_csv(" not in self._source or suffix_of(Path(self._paths[0])) not in (".csv", ".tsv"):
-            return
-        padded = [self.columns[at] for at in padded_in(self._paths[0]) if at < len(self.columns)]
-        kept = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in padded if name in names)
-        if kept:
-            self._source = self._source.replace("read_csv(?, ", f"read_csv(?, types = {{{kept}}}, ", 1)
+    def keep_words(self, labels: Sequence[str], words: Sequence[str] = ()) -> None:
+        """Take columns of a CSV file as they are written: labels that are no numbers (007 is not 7), and times that
+        somebody says are words."""
+        clocks = {name for name, kind in self._described.items() if kind in _MOMENTS}
+        padded = [self.columns[at] for at in self._padded() if at < len(self.columns)]
+        written = clocks & set(words) | set(padded) & set(labels)
+        self._as_written(written | {name for name in clocks if self._described[name] == "TIME"})
+
+    def _padded(self) -> Iterable[int]:
+        return padded_in(self._paths[0]) if suffix_of(Path(self._paths[0])) in (".csv", ".tsv") else ()
+
+    def _as_written(self, names: Iterable[str]) -> None:
+        """Read columns as words; no others than these."""
+        kept = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in sorted(names))
+        types = f"types = {{{kept}}}, " if kept else ""
+        self._source = self._source.replace(f"read_csv(?, {self._types}", f"read_csv(?, {types}", 1)
+        self._types = types
 
     def rows(self, query: str) -> list[Any]:
         """What a query finds, all of it; {} stands for the table."""
@@ -241,6 +252,8 @@ def found_files(name: str, suffixes: Iterable[str] = _READERS) -> tuple[list[str
     suffixes = list(suffixes)
     if name == "-":
         spool = Spool()
+        if sys.stdin is None:
+            raise InputError("standard input is closed; a table is expected there")
         content = sys.stdin.buffer.read(8)
         kind = ".gz" if content[:2] == b"\x1f\x8b" else ".parquet" if content[:4] == b"PAR1" else ""
         if kind != ".parquet":

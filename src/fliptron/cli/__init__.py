@@ -28,7 +28,8 @@ def main() -> None:
                 raise KeyboardInterrupt from None
             code = 1
         finally:
-            sys.stdout.flush()
+            if sys.stdout is not None:  # closed before it began
+                sys.stdout.flush()
         sys.exit(code if isinstance(code, int) else 0)
     except KeyboardInterrupt:
         _say("Interrupted.")

@@ -16,7 +16,7 @@ from fliptron.debiasing import FORMS, Channels
 from fliptron.debiasing import debias as debias_log
 from fliptron.logs.export import TO
 from fliptron.logs.obp import load_feedback
-from fliptron.output import writable_folder
+from fliptron.output import writable_file
 from fliptron.refusals import InputError
 from fliptron.rounds import Rates
 
@@ -76,9 +76,9 @@ def debias(
       fliptron debias clicks.vw --to obp --rates 0.02,0.9
     """
     path = Path(save or f"debiased{_ENDS[to]}")
-    writable_folder(path.parent)
     told = _told(rates, by)
     opened = open_log(log, columns, quiet=as_json)
+    writable_file(path)
     with reading(opened.n_rounds, "reading") as progress:
         found = debias_log(opened, path, to=to, by=by, rates=told, form=reward, progress=progress)
     left_out = load_feedback(path).get("left_out", np.array([])).tolist() if to == "obp" else []

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import secrets
 import sys
 from typing import Any
 
 import click
 
 from fliptron.cli.group import command
+from fliptron.kernels.randomness import CHOICES, make_key
 from fliptron.policy import Policy
 from fliptron.refusals import InputError
 
@@ -21,14 +23,17 @@ def decide(*, policy: str, greedy: bool, save: bool) -> None:
     """Choose a label for every record on standard input, one JSON object per line; the answers are such lines too.
 
     An answer has the label to play, the label thought best, and the probability of the first. Keep all three with the
-    record and the bit that comes back: that is a log, and `fliptron learn` learns from it.
+    record and the bit that comes back: that is a log, and `fliptron learn` learns from it. Every call draws anew; with
+    --save a call goes on where the one before it stopped, so that a seed says what is drawn.
 
     \b
     Example:
       echo '{"age": 31, "city": "Rome"}' | fliptron decide policy.npz
     """
     known = Policy.load(policy)
-    for number, line in enumerate(sys.stdin or (), start=1):
+    if not save:  # the next call would draw the same again
+        known.learner.key = int(make_key(secrets.randbits(63), CHOICES))
+    for number, line in enumerate(sys.stdin.buffer if sys.stdin else (), start=1):
         if not line.strip():
             continue
         try:

@@ -10,6 +10,7 @@ import numpy as np
 from fliptron.cli.group import Whole, command
 from fliptron.datasets.shop import CLICKS, shop
 from fliptron.logs.tables import write_table
+from fliptron.output import writable_file
 from fliptron.refusals import InputError
 
 
@@ -37,6 +38,9 @@ def demo(*, log: str, rounds: int, seed: int, truth: str | None) -> None:
             raise InputError(f"{path} ends in {Path(path).suffix!r}; .csv or .parquet is expected")
     if truth is not None and Path(truth).resolve() == Path(log).resolve():
         raise InputError("log and truth cannot be one file")
+    for path in (log, truth):
+        if path is not None:
+            writable_file(path)
     made = shop(rounds, rates=CLICKS, seed=seed)
     write_table(Path(log), made.log)
     if truth is not None:

@@ -55,7 +55,7 @@ def evaluate(*, log: str, policies: tuple[str, ...], every: bool, out: str, as_j
     files = {name: Policy.load(name) for name in policies if name.endswith(".npz")}
     others = tuple(name for name in policies if name not in files)
     opened = open_log(log, columns, quiet=as_json, others=others)
-    learnt = 0 if every else max((each.learnt.get(opened.fingerprint, 0) for each in files.values()), default=0)
+    learnt = 0 if every else max((opened.learnt_by(each) for each in files.values()), default=0)
     if learnt >= opened.n_rounds:
         raise InputError(
             "a policy has learnt from every round of this log, so it would look better than it is; learn with "

@@ -14,7 +14,7 @@ from fliptron.cli.show import sentence, show, show_estimate
 from fliptron.experiments.roster import ROSTER, TOLD, settings
 from fliptron.learners.base import Learner
 from fliptron.learning import Progressive, learn_log
-from fliptron.output import writable_folder
+from fliptron.output import writable_file
 from fliptron.policy import Policy
 from fliptron.refusals import InputError, real
 from fliptron.rounds import Rates
@@ -73,16 +73,16 @@ def learn(
     path = Path(save)
     if path.suffix != ".npz":
         raise InputError(f"--save is {save!r}; a name that ends in .npz is expected")
-    writable_folder(path.parent)
     share = real("holdout", holdout, 0.0, 0.99)
     given = {"gamma": gamma, "seed": seed, "rates": None if rates is None else tuple(Rates.of(rates))}
     chosen = {name: value for name, value in given.items() if value is not None}
     start: Any = _begun(path, learner, chosen) if path.exists() and not fresh else _new(learner or "Fliptron", rates)
     opened = open_log(log, columns)
+    writable_file(path)
     last = opened.n_rounds - int(share * opened.n_rounds)
     before = 0
     if isinstance(start, Policy):
-        before = start.learnt.get(opened.fingerprint, 0)
+        before = opened.learnt_by(start)
         click.echo(f"{path} goes on from round {before:,} of this log (--fresh begins anew).", err=True)
         if before >= last:
             raise InputError(f"{path} has learnt from all {last:,} rounds already; --fresh begins anew")

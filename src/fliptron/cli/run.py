@@ -6,7 +6,6 @@ import copy
 import json
 import shlex
 import sys
-from pathlib import Path
 from typing import Any, get_args
 
 import click
@@ -22,7 +21,7 @@ from fliptron.datasets.dataset import Dataset
 from fliptron.experiments.plan import grid
 from fliptron.experiments.roster import DEFAULT, ROSTER, TOLD, build, settings
 from fliptron.experiments.runner import data
-from fliptron.output import writable_folder
+from fliptron.output import writable_file
 from fliptron.policy import Policy, named
 from fliptron.refusals import InputError, whole
 from fliptron.report.comparison import Comparison
@@ -141,7 +140,7 @@ def run(
     if save is not None:
         if not save.endswith(".npz"):
             raise InputError(f"--save is {save!r}; a name that ends in .npz is expected")
-        writable_folder(Path(save).parent)
+        writable_file(save)
     chosen = {name: {"gamma": [gamma]} if gamma is not None and "gamma" in settings(name) else {} for name in names}
     first = whole("seed", first_seed, 0, 2**62)
     specs = grid(

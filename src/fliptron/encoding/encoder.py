@@ -123,7 +123,7 @@ class Encoder:
         """
         if not isinstance(record, Mapping):
             raise InputError(f"the record is a {type(record).__name__}; a dict of names and values is expected")
-        if record and not isinstance(next(iter(record)), str):
+        if not all(type(name) is str for name in record):
             record = {str(name): value for name, value in record.items()}  # as columns of a frame are named
         x, k, gaps = np.empty((1, len(self._dense))), 1, []
         row = x[0]

@@ -129,7 +129,9 @@ def as_column(values: Any) -> Array:
         raise InputError(f"a column has shape {column.shape}; one value per row is expected")
     if column.dtype.kind == "f":
         return column.astype(np.float64, copy=False)
-    return column if column.dtype.kind in "biuM" else column.astype(object)
+    if column.dtype.kind == "M":
+        return column.astype("datetime64[us]", copy=False)  # which Python's own times are as fine as
+    return column if column.dtype.kind in "biu" else column.astype(object)
 
 
 def _objects(values: list[Any]) -> Array:
@@ -148,9 +150,13 @@ def is_missing(value: Any) -> bool:
 
 
 def word_of(value: Any) -> str:
-    """A value as a word, the same however it is written: 3.0 is "3", and True is "true"."""
+    """A value as a word, the same however it is written: 3.0 is "3", True is "true", and midnight is its day."""
     if isinstance(value, str):
         return value
+    if isinstance(value, np.datetime64):
+        value = value.astype("datetime64[us]").item()
+    if isinstance(value, datetime.datetime) and value.time() == datetime.time():
+        return str(value.date())
     if isinstance(value, bool | np.bool_):
         return "true" if value else "false"
     if isinstance(value, list | tuple | dict | set | bytes | bytearray | np.ndarray):

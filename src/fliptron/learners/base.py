@@ -203,6 +203,7 @@ class Learner(ABC):
                 with self._mine() as turn:
                     wrong = steps[1](self.state, turn, self._row(row), decision, feedback)
         except (TypeError, ValueError, OverflowError, SystemError):  # SystemError: the decision is not a tuple
+            self._admit(x)
             if isinstance(decision, tuple):
                 self._refuse_round(decision, feedback)
             Learner.learn(self, x, self._as_tuple(decision, feedback), feedback)

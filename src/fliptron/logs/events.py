@@ -83,7 +83,7 @@ def number_of(where: str, what: str, text: Any) -> float:
     """A finite number, or a sentence that names the line."""
     try:
         value = float(text) if not isinstance(text, bool) else math.nan
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         value = math.nan
     if not math.isfinite(value):
         raise InputError(f"{where} has {what} {text!r}; a finite number is expected")

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fliptron.arrays import Array
-from fliptron.encoding.records import Table, is_missing
+from fliptron.encoding.records import Table, is_missing, word_of
 from fliptron.encoding.schema import FIRST, Schema
 from fliptron.logs.forms import made_table
 from fliptron.logs.roles import (
@@ -33,6 +33,7 @@ from fliptron.shown import html
 from fliptron.tables import BATCH, TableFile, from_json, quoted
 
 _KNOWN_BY = 20  # rows
+_BY = " by "  # between what a file is known by and the column that orders it
 
 
 class Batch(NamedTuple):
@@ -104,7 +105,7 @@ class Log:
         told = {"label": label, "bit": bit, "greedy": greedy, "margin": margin}
         if self._fixed is None and probability != "uniform":
             told["probability"] = probability  # type: ignore[assignment]
-        self.roles = assign(given, told, None if made is None else made.roles)
+        self.roles = self._assigned(told, None if made is None else made.roles, features or ())
         """Which column says what."""
         unused = set()
         if (self._fixed is not None or probability == "uniform") and "probability" in self.roles:
@@ -112,9 +113,12 @@ class Log:
         self._order = _order(time, given)
         self.others = list(others)
         """Columns that say what other policies would have played."""
-        self._file.keep_words([*(self.roles[each] for each in ("label", "greedy") if each in self.roles), *self.others])
+        named = [self.roles[each] for each in ("label", "greedy") if each in self.roles]
+        self._file.keep_words(
+            [*named, *self.others], [name for name, kind in (kinds or {}).items() if kind in ("category", "many")]
+        )
         check_others(self.others, given, self.roles | ({} if time is None else {"time": time}))
-        besides = not_features(given) if made is None else made.besides
+        self._besides = besides = not_features(given) if made is None else made.besides
         self._gaps = made is not None or besides != NOT_FEATURES  # greedy labels that some events do not tell
         self._tags = "tag" if "tag" in besides and "tag" in given else None
         taken = {*self.roles.values(), *([time] if time else []), *besides, *self.others, *unused}
@@ -127,7 +131,7 @@ class Log:
             raise InputError(f"{self.name} holds no rounds; at least one is expected")
         if labels is None and made is not None and self.roles["label"] == made.roles["label"]:
             labels = made.labels
-        self.labels = as_names(self._labels() if labels is None else labels)
+        self.labels = as_names(self._labels() if labels is None else self._as_in_file(labels))
         """The labels that could be played."""
         self._told["labels"] = self.labels
         self._numbers = {each: r for r, each in enumerate(self.labels)}
@@ -138,8 +142,8 @@ class Log:
         """Columns that hold the label played once more, by another name. They are no features."""
         check_copies(self.copies, self.others if features is None else [*self.others, *features])
         self.features = [name for name in self.features if name not in self.copies]
-        self.fingerprint = self._digest()
-        """What the file is known by, however it is read: its first rows."""
+        self.fingerprint = self._digest() + ("" if time is None else f"{_BY}{time}")
+        """What its rounds are known by, however they are read: the file's first rows, and their order."""
         self.schema = Schema.infer(head.only(self.features), kinds) if self.features else None
         """What the records are made of."""
 
@@ -169,6 +173,18 @@ class Log:
             others = {name: labels_of(name, table.columns[name], start, self._numbers) for name in self.others}
             tags = None if self._tags is None else table.columns[self._tags]
             yield Batch(records, self._rounds(Table(table.columns, len(table), start)), others, tags)
+
+    def learnt_by(self, policy: Any) -> int:
+        """How many of its rounds, from the first on, a `Policy` has learnt from."""
+        same, _, mine = self.fingerprint.partition(_BY)
+        for known in policy.learnt:
+            digest, _, order = known.partition(_BY)
+            if digest == same and order != mine:
+                raise InputError(
+                    f"the policy has learnt from {self.name} in the order of {repr(order) if order else 'the file'}; "
+                    "the same order is expected, since otherwise nobody knows which rounds those were"
+                )
+        return int(policy.learnt.get(self.fingerprint, 0))
 
     def __reduce__(self) -> Any:
         if not self._movable:
@@ -200,6 +216,9 @@ class Log:
             lines += ["features:", *(f"  {column}" for column in self.schema.columns if column.kind != "unused")]
         if left:
             lines.append(f"left out (empty, or every value different): {', '.join(left)}")
+        besides = [name for name in self._besides if name in self._file.columns and name not in self._wanted]
+        if besides:
+            lines.append(f"left out (as in logs of ours, unless they are given as features): {', '.join(besides)}")
         if self.copies:
             lines.append(f"left out (the label played, by another name): {', '.join(self.copies)}")
         shown = ", ".join(map(str, self.labels[:8])) + (
@@ -243,18 +262,62 @@ class Log:
 
     def _digest(self) -> str:
         rows = self._file.rows(f"SELECT * FROM {{}} LIMIT {_KNOWN_BY}")
-        return hashlib.sha256(repr((self._file.columns, rows)).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        named = [dict(zip(self._file.columns, row, strict=True)) for row in rows]
+        told = [
+            sorted((name, self._spelt(name, value)) for name, value in row.items() if not is_missing(value))
+            for row in named
+        ]
+        return hashlib.sha256(repr(told).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
-    def _labels(self) -> list[Any]:
+    def _spelt(self, name: str, value: Any) -> str:
+        """A value as a word that stays the same when rows to come make another type of its column."""
+        value = from_json(value) if name in self._file.mixed else value
+        try:
+            return word_of(float(value) if isinstance(value, str) else value).lower()
+        except (TypeError, ValueError):
+            return str(value).lower()
+
+    def _assigned(self, told: Mapping[str, str | None], known: Any, features: Sequence[str]) -> dict[str, str]:
+        """Which column says what. One called "recommended" may be a truth value, and is no greedy label then."""
+        roles = assign(self._file.columns, told, known, features)
+        if known is None and told["greedy"] is None and roles.get("greedy", "").lower() == "recommended":
+            both = f"{quoted(roles['greedy'])} AS greedy, {quoted(roles['label'])} AS label"
+            head = f"WITH head AS (SELECT {both} FROM {{}} LIMIT {FIRST}) SELECT DISTINCT CAST"
+            best, played = (
+                set(self._file.rows(f"{head}({role} AS VARCHAR) FROM head")) for role in ("greedy", "label")
+            )
+            if not best & played:
+                del roles["greedy"]
+        if "greedy" not in roles and told["margin"] is None:  # the lead of nothing
+            roles.pop("margin", None)
+        return roles
+
+    def _as_in_file(self, labels: Any) -> Any:
+        """Labels that somebody wrote as words, as the numbers that the file has."""
+        if isinstance(labels, str) or not any(isinstance(label, str) for label in labels):
+            return labels
+        played = self._played()
+        known = {word_of(label): label for label in played}
+        numbers = all(not isinstance(label, str) for label in played)
+        return [
+            known.get(label, _number(label) if numbers else label) if isinstance(label, str) else label
+            for label in labels
+        ]
+
+    def _played(self) -> set[Any]:
+        """The labels that the file has."""
         name = self.roles["label"]
         found = self._file.rows(f"SELECT DISTINCT {quoted(name)} FROM {{}} LIMIT {MOST_CLASSES + 1}")
         try:
             values = [from_json(row[0]) if name in self._file.mixed else row[0] for row in found]
-            labels = {plain(value) for value in values if not is_missing(value)}
+            return {plain(value) for value in values if not is_missing(value)}
         except TypeError:
             raise InputError(
                 f"column {name!r} holds lists or the like; words or numbers are expected as labels"
             ) from None
+
+    def _labels(self) -> list[Any]:
+        name, labels = self.roles["label"], self._played()
         if len(labels) > 1000:
             raise InputError(
                 f"column {name!r} holds {len(labels):,} different labels; at most 1,000 are taken without being "
@@ -274,6 +337,15 @@ def _same(values: Array, others: list[Any]) -> bool:
         return bool(values.tolist() == others)
     except ValueError:  # lists, as NumPy compares them
         return False
+
+
+def _number(word: str) -> Any:
+    """The number that a word spells, or the word."""
+    try:
+        found = plain(float(word))
+    except (ValueError, OverflowError):
+        return word
+    return found if word_of(found) == word else word
 
 
 def _order(time: str | None, given: Sequence[str]) -> str:

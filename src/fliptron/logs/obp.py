@@ -35,7 +35,7 @@ def load_feedback(path: str | Path) -> dict[str, Any]:
     try:
         with np.load(path, allow_pickle=False) as file:
             return {name: file[name] if file[name].ndim else file[name].item() for name in file.files}
-    except (OSError, ValueError, EOFError, AttributeError, zipfile.BadZipFile) as error:
+    except (OSError, TypeError, ValueError, EOFError, AttributeError, zipfile.BadZipFile) as error:
         raise InputError(f"{path} cannot be read as arrays ({str(error).splitlines()[0]})") from None
 
 

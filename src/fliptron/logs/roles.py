@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import decimal
 import math
 from collections.abc import Mapping, Sequence
@@ -35,7 +34,10 @@ def not_features(given: Sequence[str]) -> tuple[str, ...]:
 
 
 def assign(
-    given: Sequence[str], told: Mapping[str, str | None], known: Mapping[str, str] | None = None
+    given: Sequence[str],
+    told: Mapping[str, str | None],
+    known: Mapping[str, str] | None = None,
+    features: Sequence[str] = (),
 ) -> dict[str, str]:
     """The column of every role that has one.
 
@@ -47,6 +49,8 @@ def assign(
         The column of a role, where somebody said it.
     known
         The column of every role, by a file that leaves nothing to guess.
+    features
+        Columns that somebody says describe the round: only label and bit are guessed to be among them, and refused.
     """
     found = {role: name for role, name in told.items() if name is not None}
     for role, name in found.items():
@@ -59,7 +63,8 @@ def assign(
         return roles
     lower = {name.lower(): name for name in reversed(given)}
     for role, names in NAMES.items():
-        free = [lower[name] for name in names if name in lower and lower[name] not in found.values()]
+        taken = {*found.values(), *(() if role in ("label", "bit") else features)}
+        free = [lower[name] for name in names if name in lower and lower[name] not in taken]
         if role not in found and free:
             found[role] = free[0]
     for role in ("label", "bit"):
@@ -137,7 +142,7 @@ def numbers_of(name: str, values: Array, start: int, low: float, high: float, al
     """A column of numbers within bounds."""
     try:
         found = values.astype(np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         found = np.array([_as_float(value) for value in values.tolist()])
     good = (found >= low) & (found <= high)
     if not good.all():
@@ -150,7 +155,7 @@ def numbers_of(name: str, values: Array, start: int, low: float, high: float, al
 def _as_float(value: Any) -> float:
     try:
         return float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return np.nan
 
 
@@ -194,6 +199,4 @@ def plain(label: Any) -> Any:
         return int(label)
     if label is None or isinstance(label, str | int | float):
         return label
-    if isinstance(label, datetime.datetime) and label.time() == datetime.time():
-        label = label.date()  # a day, whether its file calls it a date or a moment
     return float(label) if isinstance(label, decimal.Decimal) else word_of(label)
