@@ -341,3 +341,21 @@ class TestLearner:
             learner.learn((1.0,), action, 0.3, probability, **more)
         with pytest.raises(InputError, match="learns from true labels"):
             NoisyBanditLearner(Perceptron)
+
+    @pytest.mark.parametrize(
+        ("call", "words"),
+        [
+            (({"b": 2.0}, "z", 0.5, 0.5), r"feedback is 0\.5; 0 or 1"),
+            (((1.0, 2.0), "a", 0.5, 0.5), r"feedback is 0\.5; 0 or 1"),
+            (({"b": 2.0}, "z", 1, 0.0), "probability is 0.0; a number of at least 1e-30 and at most 1"),
+            (({"b": [2.0]}, "z", 1, 0.5), "neither a number nor a word"),
+        ],
+    )
+    def test_nothing_stays_of_what_is_refused(self, call: Any, words: Any) -> None:
+        learner = NoisyBanditLearner(seed=1)
+        learner.predict((1.0,), ["a", "b"])
+        growing = learner._growing
+        with pytest.raises(InputError, match=words):
+            learner.learn(*call)
+        assert growing.labels == ["a", "b"]
+        assert growing._places == {0: 1}

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from conftest import LEARNERS
-from fliptron import Decision, Fliptron, InputError, RidgeRegression
+from fliptron import Decision, Fliptron, InputError, Newtron, RidgeRegression
 from fliptron.adapters import growing
 from fliptron.adapters.chances import chance_of
 from fliptron.adapters.growing import Growing, widen
@@ -124,6 +124,13 @@ class TestRows:
     def test_what_is_neither_number_nor_word_is_refused(self, odd: Any) -> None:
         with pytest.raises(InputError, match="is neither a number nor a word"):
             Growing(None, None, 0).row({"x": odd})
+
+    def test_places_that_a_learner_cannot_take_are_not_given(self) -> None:
+        known = Growing(Newtron, {"form": "full"}, 0)
+        known.number("a"), known.number("b")
+        with pytest.raises(InputError, match="cannot take new features"):
+            known.row({f"x{i}": 1.0 for i in range(20)})
+        assert known.learner.n_features == known.width == known.row({"x0": 1.0}).size
 
     @pytest.mark.parametrize("x", [(1.0, 10**400), {"x": -(10**400)}])
     def test_a_number_too_large_for_a_float_is_refused(self, x: Any) -> None:

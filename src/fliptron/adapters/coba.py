@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from fliptron.adapters.growing import Growing, hashable
+from fliptron.adapters.growing import Growing, check_bit, hashable
 from fliptron.arrays import Csr
 from fliptron.channel import FlipChannel
 from fliptron.datasets.dataset import Dataset
 from fliptron.learners.base import Learner
 from fliptron.noise.estimate import Estimate
-from fliptron.refusals import InputError, missing, whole
-from fliptron.rounds import Decision, Rates
+from fliptron.refusals import InputError, missing, real, whole
+from fliptron.rounds import LEAST_PROBABILITY, Decision, Rates
 from fliptron.stream import Order, Stream
 
 try:
@@ -134,11 +134,14 @@ class NoisyBanditLearner(coba.Learner):  # type: ignore[misc]  # coba has no typ
         if mine and row.size == growing.width:  # most often: what was decided last, and on which row
             growing.learn(row, decision, reward, eligible)
             return
-        label, features = growing.number(hashable(action)), _features(context)
+        features, chance = _features(context), 1.0 if probability is None else probability
+        if type(chance) is not float or not LEAST_PROBABILITY <= chance <= 1.0:
+            chance = real("probability", chance, LEAST_PROBABILITY, 1.0)
+        label = growing.number(hashable(action), features, reward)
+        check_bit(reward)
         row = growing.row(features)
         if growing.learner is None:
             return
-        chance = 1.0 if probability is None else float(probability)
         decision = growing.outside(label, features, chance) if greedy is None else Decision(label, greedy, chance)
         growing.learn(row, decision, reward, eligible)
 
