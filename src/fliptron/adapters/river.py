@@ -199,7 +199,10 @@ class NoisyBanditPolicy(bandit.base.ContextualPolicy):
         reward_kwargs
             What else `reward_obj` takes.
         """
-        (bit,) = reward_args
+        try:
+            (bit,) = reward_args
+        except ValueError:
+            raise InputError(f"{len(reward_args)} rewards are given; one, the bit, is expected") from None
         growing = self._growing
         label, (latest, row) = growing.number(arm_id, context, bit), self._pulled
         if context is not latest or row is None or row.size != growing.width:  # the reward of an earlier pull
