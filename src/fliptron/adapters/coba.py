@@ -96,9 +96,9 @@ class NoisyBanditLearner(coba.Learner):  # type: ignore[misc]  # coba has no typ
         elif self._unknown > 0:
             self._unknown = 0
         if decision is None:
-            return actions[0], 1.0, {"greedy": 0}
+            return among[0], 1.0, {"greedy": 0}
         label, greedy, probability = decision
-        action = actions[places[label]]
+        action = among[places[label]]
         self._latest = context, row, action, decision
         return action, probability, {"greedy": greedy} if eligible is None else {"greedy": greedy, "eligible": eligible}
 
@@ -312,6 +312,9 @@ def _features(context: Any) -> Any:
     """A context as names and values, or as values."""
     if context is None or type(context) in (tuple, list, dict):
         return context
-    if isinstance(context, str | int | float):
+    if hasattr(context, "items"):
+        return dict(context.items())
+    try:
+        return (context,) if isinstance(context, str | int | float) else tuple(context)
+    except TypeError:  # a value of NumPy's, or of another kind
         return (context,)
-    return dict(context.items()) if hasattr(context, "items") else tuple(context)
