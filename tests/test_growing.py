@@ -164,6 +164,8 @@ def test_scores_are_those_of_the_learner_also_after_it_has_grown() -> None:
 def test_a_wrong_learner_or_setting_is_refused_at_once() -> None:
     with pytest.raises(InputError, match="learner is 'Fliptron'; one of our classes"):
         Growing("Fliptron", None, 0)
+    with pytest.raises(InputError, match="settings is 'abc'; names and values"):
+        Growing(None, "abc", 0)
     with pytest.raises(InputError, match="gamma is 2"):
         Growing(None, {"gamma": 2}, 0)
     with pytest.raises(InputError, match="RidgeRegression does not estimate the noise"):

@@ -39,6 +39,13 @@ def build(kind: type[Learner] | None, n_classes: int, n_features: int, settings:
         raise InputError(f"{kind.__name__} cannot be built ({error})") from None
 
 
+def with_seed(settings: Mapping[str, Any] | None, seed: int) -> dict[str, Any]:
+    """The settings of a learner, and a seed unless they have one."""
+    if not isinstance(settings, Mapping | None):
+        raise InputError(f"settings is {shown(settings)}; names and values, such as {{'gamma': 0.1}}, are expected")
+    return {"seed": seed, **(settings or {})}
+
+
 def estimate_of(learner: Any, kind: type[Learner]) -> Estimate:
     """What a learner of such a class has found out about the noise."""
     if not hasattr(kind, "estimate"):
@@ -68,7 +75,7 @@ class Growing:
     def __init__(
         self, kind: type[Learner] | None, settings: Mapping[str, Any] | None, seed: int, *, constant: bool = True
     ) -> None:
-        self._settings = {"seed": seed, **(settings or {})}
+        self._settings = with_seed(settings, seed)
         first = build(kind, 2, 1, self._settings)  # a wrong setting is refused at once
         self._kind, exact = type(first), first._dtype is FLOATS["float64"]  # as rows are
         self._longest = LONGEST[first._dtype.itemsize]
