@@ -169,7 +169,9 @@ class TestEnvironment:
 
 
 class TestLearner:
-    @pytest.mark.parametrize("context", [None, 0.5, "word", (1.0, 2.0), ["a", 1.0], {"x": 1.0, "y": "b"}])
+    @pytest.mark.parametrize(
+        "context", [None, 0.5, np.float32(1), np.True_, "word", (1.0, 2.0), ["a", 1.0], {"x": 1.0, "y": "b"}]
+    )
     @pytest.mark.parametrize(
         "actions", [["a", "b"], [1, 2, 3], [(1, 0), (0, 1)], [[1, 0], [0, 1]], [{"f": 1}, {"f": 2}]]
     )
@@ -180,6 +182,27 @@ class TestLearner:
             assert action in actions
             assert 0 < probability <= 1
             learner.learn(context, action, t % 2, probability, **more)
+
+    @pytest.mark.parametrize(
+        "make",
+        [
+            lambda: [{"a": [1]}, {"a": [2]}],
+            lambda: [[[1, 2]], [[2, 3]]],
+            lambda: [(1, [2]), (1, [3])],
+            lambda: [np.array([1, 0]), np.array([0, 1])],
+            lambda: [np.array(1), np.array(2)],
+            lambda: [{1, 2}, {2, 3}],
+            {"a": 1, "b": 2}.keys,
+            lambda: iter("ab"),
+        ],
+    )
+    def test_what_actions_are_made_of_is_their_name(self, make: Any) -> None:
+        learner = NoisyBanditLearner(seed=1)
+        for t in range(3):
+            action, probability, more = learner.predict((1.0,), make())
+            learner.learn((1.0,), action, t % 2, probability, **more)
+        assert len(learner._growing.labels) == 2
+        assert repr(action) in map(repr, make())
 
     def test_actions_may_change(self) -> None:
         learner = NoisyBanditLearner(seed=1)
@@ -341,3 +364,24 @@ class TestLearner:
             learner.learn((1.0,), action, 0.3, probability, **more)
         with pytest.raises(InputError, match="learns from true labels"):
             NoisyBanditLearner(Perceptron)
+
+    @pytest.mark.parametrize(
+        ("call", "words"),
+        [
+            (({"b": 2.0}, "z", 0.5, 0.5), r"feedback is 0\.5; 0 or 1"),
+            (((1.0, 2.0), "a", 0.5, 0.5), r"feedback is 0\.5; 0 or 1"),
+            (({"b": 2.0}, "z", 1, 0.0), "probability is 0.0; a number of at least 1e-30 and at most 1"),
+            (({"b": 2.0}, "z", 1, "abc"), "probability is 'abc'; a number of at least 1e-30 and at most 1"),
+            (({"b": 2.0}, bytearray(b"z"), 1, 0.5), r"an action is bytearray\(b'z'\); a name, a number, or a list"),
+            (({"b": [2.0]}, "z", 1, 0.5), "neither a number nor a word"),
+            ((object(), "z", 1, 0.5), "neither a number nor a word"),
+        ],
+    )
+    def test_nothing_stays_of_what_is_refused(self, call: Any, words: Any) -> None:
+        learner = NoisyBanditLearner(seed=1)
+        learner.predict((1.0,), ["a", "b"])
+        growing = learner._growing
+        with pytest.raises(InputError, match=words):
+            learner.learn(*call)
+        assert growing.labels == ["a", "b"]
+        assert growing._places == {0: 1}

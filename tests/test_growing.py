@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from conftest import LEARNERS
-from fliptron import Decision, Fliptron, InputError, RidgeRegression
+from fliptron import Decision, Fliptron, InputError, Newtron, RidgeRegression
 from fliptron.adapters import growing
 from fliptron.adapters.chances import chance_of
 from fliptron.adapters.growing import Growing, widen
@@ -125,6 +125,13 @@ class TestRows:
         with pytest.raises(InputError, match="is neither a number nor a word"):
             Growing(None, None, 0).row({"x": odd})
 
+    def test_places_that_a_learner_cannot_take_are_not_given(self) -> None:
+        known = Growing(Newtron, {"form": "full"}, 0)
+        known.number("a"), known.number("b")
+        with pytest.raises(InputError, match="cannot take new features"):
+            known.row({f"x{i}": 1.0 for i in range(20)})
+        assert known.learner.n_features == known.width == known.row({"x0": 1.0}).size
+
     @pytest.mark.parametrize("x", [(1.0, 10**400), {"x": -(10**400)}])
     def test_a_number_too_large_for_a_float_is_refused(self, x: Any) -> None:
         with pytest.raises(InputError, match=r"a number has 1329 bits; at most 1e\+30 is allowed"):
@@ -157,6 +164,8 @@ def test_scores_are_those_of_the_learner_also_after_it_has_grown() -> None:
 def test_a_wrong_learner_or_setting_is_refused_at_once() -> None:
     with pytest.raises(InputError, match="learner is 'Fliptron'; one of our classes"):
         Growing("Fliptron", None, 0)
+    with pytest.raises(InputError, match="settings is 'abc'; names and values"):
+        Growing(None, "abc", 0)
     with pytest.raises(InputError, match="gamma is 2"):
         Growing(None, {"gamma": 2}, 0)
     with pytest.raises(InputError, match="RidgeRegression does not estimate the noise"):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+import pandas as pd
 import pytest
 from river import bandit, checks, datasets, evaluate, metrics, preprocessing, stats
 
@@ -186,3 +187,39 @@ class TestPolicy:
             NoisyBanditClassifier(seed=-1)
         with pytest.raises(InputError, match=r"rho0 \+ rho1 is 1"):
             NoisyBanditClassifier(rates=(0.5, 0.5))
+
+
+def kept(model: Any) -> Any:
+    """What a model remembers of names."""
+    growing = model._growing
+    return [*growing.labels], {**growing._places}, growing.learner and growing.learner.n_classes
+
+
+def test_nothing_stays_of_a_call_that_is_refused() -> None:
+    classifier, policy = NoisyBanditClassifier(seed=1), NoisyBanditPolicy(seed=1)
+    context, nan = {"x": 1.0, "y": 2.0}, cast("Any", np.nan)
+    for y in ("a", "b"):
+        classifier.learn_one(context, y)
+    policy.pull(ARMS, context)
+    before = kept(classifier), kept(policy)
+    for call, words in (
+        (lambda: NoisyBanditClassifier().learn_one({"x": nan}, "w"), "feature 'x' is nan"),
+        (lambda: classifier.learn_one({"x": nan, "y": 1.0}, "w"), "feature 'x' is nan"),
+        (lambda: classifier.learn_one({"new": float("inf"), "y": 1.0}, "a"), "feature 'new' is inf"),
+        (lambda: classifier.learn_one({"new": 1e200}, "w"), r"the example has length 1e\+200; at most 1e\+30"),
+        (lambda: classifier.learn_one({"x": 1.0, "new": [1, 2]}, "w"), r"\[1, 2\] is neither a number nor a word"),
+        (lambda: policy.update("new", {"new": 1.0}, 7), "feedback is 7; 0 or 1 is expected"),
+        (lambda: policy.update("new", context, 7), "feedback is 7; 0 or 1 is expected"),
+        (lambda: policy.update("up", {"new": 1.0}, 7), "feedback is 7; 0 or 1 is expected"),
+        (lambda: policy.pull(["new", "newer"], {"x": nan, "y": 1.0}), "feature 'x' is nan"),
+        (lambda: policy.pull(["new", nan], context), "a label is nan, which is missing"),
+        (lambda: classifier.learn_one(context, nan), "a label is nan, which is missing; a name or a number"),
+        (lambda: classifier.learn_one(context, pd.NA), "a label is <NA>, which is missing"),
+        (lambda: classifier.learn_one(context, None), "a label is None, which is missing"),
+        (lambda: classifier.learn_one(context, ["x"]), r"the label is \['x'\]; what may be a key of a dict"),
+        (lambda: policy.update("new", {"new": 1.0}), "0 rewards are given; one, the bit, is expected"),
+        (lambda: policy.update("new", {"new": 1.0}, 1, 0), "2 rewards are given; one, the bit, is expected"),
+    ):
+        with pytest.raises(InputError, match=words):
+            call()
+        assert (kept(classifier), kept(policy)) == before

@@ -194,6 +194,9 @@ class TestLogs:
             NoisyBanditClassifier().partial_fit_bandit([[1.0]], [0], [1], 0.5)
         with pytest.raises(InputError, match="classes has 1 class; at least 2 are expected"):
             NoisyBanditClassifier().partial_fit_bandit([[1.0]], [0], [1], 0.5, classes=[0])
+        for mixed, action in (([1, "a"], [1]), (np.array(["a", None], dtype=object), ["a"]), ([True, "a"], [True])):
+            with pytest.raises(InputError, match=r"classes are \[.*\]; either numbers or words are expected, and not"):
+                NoisyBanditClassifier().partial_fit_bandit([[1.0]], action, [1], 0.5, classes=mixed)
         with pytest.raises(InputError, match="learns from true labels"):
             NoisyBanditClassifier(Perceptron).partial_fit_bandit([[1.0]], [0], [1], 0.5, classes=[0, 1])
 
@@ -203,6 +206,8 @@ class TestLogs:
     [
         ({"learner": "Fliptron"}, "learner is 'Fliptron'; one of our classes"),
         ({"settings": {"gama": 0.1}}, "Fliptron cannot be built .*gama"),
+        ({"settings": [1]}, r"settings is \[1\]; names and values, such as \{'gamma': 0.1\}, are expected"),
+        ({"settings": "abc"}, "settings is 'abc'; names and values"),
         ({"rates": (0.6, 0.6)}, "rho0 . rho1 is 1.2"),
         ({"rounds": 0}, "rounds is 0; a whole number of at least 1"),
     ],

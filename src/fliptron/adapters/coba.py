@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from fliptron.adapters.growing import Growing, hashable
+from fliptron.adapters.growing import Growing, check_bit, hashable
 from fliptron.arrays import Csr
 from fliptron.channel import FlipChannel
 from fliptron.datasets.dataset import Dataset
 from fliptron.learners.base import Learner
 from fliptron.noise.estimate import Estimate
-from fliptron.refusals import InputError, missing, whole
-from fliptron.rounds import Decision, Rates
+from fliptron.refusals import InputError, missing, real, whole
+from fliptron.rounds import LEAST_PROBABILITY, Decision, Rates
 from fliptron.stream import Order, Stream
 
 try:
@@ -96,9 +96,9 @@ class NoisyBanditLearner(coba.Learner):  # type: ignore[misc]  # coba has no typ
         elif self._unknown > 0:
             self._unknown = 0
         if decision is None:
-            return actions[0], 1.0, {"greedy": 0}
+            return among[0], 1.0, {"greedy": 0}
         label, greedy, probability = decision
-        action = actions[places[label]]
+        action = among[places[label]]
         self._latest = context, row, action, decision
         return action, probability, {"greedy": greedy} if eligible is None else {"greedy": greedy, "eligible": eligible}
 
@@ -134,11 +134,14 @@ class NoisyBanditLearner(coba.Learner):  # type: ignore[misc]  # coba has no typ
         if mine and row.size == growing.width:  # most often: what was decided last, and on which row
             growing.learn(row, decision, reward, eligible)
             return
-        label, features = growing.number(hashable(action)), _features(context)
+        features, chance = _features(context), 1.0 if probability is None else probability
+        if type(chance) is not float or not LEAST_PROBABILITY <= chance <= 1.0:
+            chance = real("probability", chance, LEAST_PROBABILITY, 1.0)
+        label = growing.number(hashable(action), features, reward)
+        check_bit(reward)
         row = growing.row(features)
         if growing.learner is None:
             return
-        chance = 1.0 if probability is None else float(probability)
         decision = growing.outside(label, features, chance) if greedy is None else Decision(label, greedy, chance)
         growing.learn(row, decision, reward, eligible)
 
@@ -309,6 +312,9 @@ def _features(context: Any) -> Any:
     """A context as names and values, or as values."""
     if context is None or type(context) in (tuple, list, dict):
         return context
-    if isinstance(context, str | int | float):
+    if hasattr(context, "items"):
+        return dict(context.items())
+    try:
+        return (context,) if isinstance(context, str | int | float) else tuple(context)
+    except TypeError:  # a value of NumPy's, or of another kind
         return (context,)
-    return dict(context.items()) if hasattr(context, "items") else tuple(context)

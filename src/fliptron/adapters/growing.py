@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Mapping
-from math import isfinite
+from collections.abc import Callable, Iterable, Mapping
+from math import hypot, isfinite
 from operator import itemgetter
 from struct import Struct, error
 from typing import Any
@@ -19,7 +19,7 @@ from fliptron.kernels.compiling import entry
 from fliptron.learners.base import Learner
 from fliptron.learners.fliptron import Fliptron, learn_among
 from fliptron.noise.estimate import Estimate
-from fliptron.refusals import InputError
+from fliptron.refusals import InputError, shown
 from fliptron.rounds import Decision
 
 MOST = 4096
@@ -37,6 +37,13 @@ def build(kind: type[Learner] | None, n_classes: int, n_features: int, settings:
         return kind(n_classes=n_classes, n_features=n_features, **settings)
     except TypeError as error:
         raise InputError(f"{kind.__name__} cannot be built ({error})") from None
+
+
+def with_seed(settings: Mapping[str, Any] | None, seed: int) -> dict[str, Any]:
+    """The settings of a learner, and a seed unless they have one."""
+    if not isinstance(settings, Mapping | None):
+        raise InputError(f"settings is {shown(settings)}; names and values, such as {{'gamma': 0.1}}, are expected")
+    return {"seed": seed, **(settings or {})}
 
 
 def estimate_of(learner: Any, kind: type[Learner]) -> Estimate:
@@ -68,9 +75,10 @@ class Growing:
     def __init__(
         self, kind: type[Learner] | None, settings: Mapping[str, Any] | None, seed: int, *, constant: bool = True
     ) -> None:
-        self._settings = {"seed": seed, **(settings or {})}
+        self._settings = with_seed(settings, seed)
         first = build(kind, 2, 1, self._settings)  # a wrong setting is refused at once
         self._kind, exact = type(first), first._dtype is FLOATS["float64"]  # as rows are
+        self._longest = LONGEST[first._dtype.itemsize]
         self._only_decides = exact and self._kind.decide is Learner.decide  # the compiled step, and nothing else
         self._only_learns = exact and self._kind.learn is Learner.learn
         self.learner: Learner | None = None
@@ -105,20 +113,47 @@ class Growing:
             raise InputError("nothing is known of the noise before there are two labels")
         return estimate_of(self.learner, self._kind)
 
-    def number(self, label: Any) -> int:
-        """The number of a label, a new one if need be."""
-        found = self._numbers.get(label)
-        return self._add(label) if found is None else found
+    def number(self, label: Any, x: Any = None, bit: Any = 1) -> int:
+        """The number of a label, a new one if need be.
 
-    def _add(self, label: Any) -> int:
+        Parameters
+        ----------
+        label
+            What may be a key of a dict, and is not missing.
+        x, bit
+            What a new label comes with: if that is refused, the label is not kept.
+        """
+        try:
+            found = self._numbers.get(label)
+        except TypeError:
+            raise InputError(f"the label is {shown(label)}; what may be a key of a dict is expected") from None
+        return self._add(label, x, bit) if found is None else found
+
+    def _add(self, label: Any, x: Any, bit: Any) -> int:
+        self._vet([label], x, bit)
         if self.learner is not None:
             self.learner.add_label()
+        elif self.labels:
+            self.learner = build(self._kind, 2, self.width, self._settings)
         self.labels.append(label)
         self._numbers[label] = len(self.labels) - 1
-        if len(self.labels) == 2:
-            self.learner = build(self._kind, 2, self.width, self._settings)
         self._score, self._asked = None, _NOTHING
         return len(self.labels) - 1
+
+    def _vet(self, labels: list[Any], x: Any, bit: Any = 1) -> None:
+        """Refuse what comes with new labels before anything of it is kept."""
+        for label in labels:
+            if _is_missing(label):
+                raise InputError(f"a label is {label!r}, which is missing; a name or a number is expected")
+        check_bit(bit)
+        self._check_length(*_entries(_pairs(x).items()))
+
+    def _check_length(self, names: list[Any], numbers: Iterable[float]) -> None:
+        """Refuse an example that no learner would take."""
+        length = hypot(*numbers)
+        if not length <= self._longest:
+            _refuse_values(dict(zip(names, numbers, strict=True)))
+            raise InputError(f"the example has length {length:g}; at most {self._longest:g} is allowed")
 
     def decide(self, x: Any, labels: list[Any]) -> tuple[Array, Decision | None, dict[int, int], list[int] | None]:
         """Choose one of the labels.
@@ -134,8 +169,12 @@ class Growing:
             Most often the same as in the call before, and then not looked through.
         """
         asked, places, eligible, plain = self._asked
-        if labels != asked:
-            places, eligible, plain = self._look_through(labels)
+        try:
+            others = labels != asked
+        except ValueError:  # arrays do not say
+            others = True
+        if others:
+            places, eligible, plain = self._look_through(labels, x)
         row, learner = self.row(x), self.learner
         if learner is None:
             return row, None, places, eligible
@@ -151,8 +190,12 @@ class Growing:
             _refuse_values(x)
             raise
 
-    def _look_through(self, labels: list[Any]) -> tuple[dict[int, int], list[int] | None, bool]:
-        places = {self.number(hashable(label)): place for place, label in enumerate(labels)}
+    def _look_through(self, labels: list[Any], x: Any) -> tuple[dict[int, int], list[int] | None, bool]:
+        names = [hashable(label) for label in labels]
+        new = [name for name in names if name not in self._numbers]
+        if new:
+            self._vet(new, x)
+        places = {self.number(name): place for place, name in enumerate(names)}
         eligible = None if len(places) == len(self.labels) else [*places]
         plain = eligible is None and self._only_decides
         self._asked = labels[:], places, eligible, plain
@@ -168,7 +211,7 @@ class Growing:
         label
             The one that is asked for; of one that is not in the list, the probability is 0.
         """
-        places, eligible, _ = self._look_through(labels)
+        places, eligible, _ = self._look_through(labels, x)
         row, number = self.row(x), self._numbers.get(hashable(label))
         if number not in places:
             return 0.0
@@ -215,7 +258,7 @@ class Growing:
         kind = type(x)
         by_position = kind is tuple or kind is list
         if not (by_position or kind is dict):
-            x = {} if x is None else _pairs(x)
+            x = _pairs(x)
         if len(x) == (self._counted if by_position else self._named):  # most often: a number for every place
             row = self._blank.copy()
             try:  # quicker than NumPy's own, and takes no word for a number
@@ -265,12 +308,12 @@ class Growing:
     def _placed(self, x: Any, grow: bool) -> Array:
         """An example whose names are looked up one by one."""
         by_position = not isinstance(x, dict)
-        named = dict(enumerate(x)) if by_position else x
+        named = _pairs(x)
         try:
             row = self._blank.copy()
             row[[self._places[name] for name in named]] = array("d", named.values())
         except (KeyError, TypeError, OverflowError):
-            row = self._slowly([*named.items()] if by_position else sorted(named.items(), key=_in_words), grow)
+            row = self._slowly(named, grow, by_position)
         n = len(self._places)
         if len(named) == n > 1 and self._named < 0:
             self._all, self._pack, self._named = itemgetter(*self._places), Struct(f"{n}d").pack_into, n
@@ -278,50 +321,92 @@ class Growing:
         return row
 
     def _place(self, name: Any) -> int:
-        at = len(self._places) + 1
+        at = self._places.get(name) or len(self._places) + 1
+        if at <= len(self._places):
+            return at
         if at >= MOST:
             return 1 + crc32(repr(name).encode()) % (MOST - 1)
+        if at >= self.width:
+            width = min(-(-max(at + 1, self.width * 5 // 4) // _STEP) * _STEP, MOST)
+            if self.learner is not None:
+                widen(self.learner, width)
+            self.width, self._blank = width, np.append(self._blank, np.zeros(width - self._blank.size))
+            self._score = None
         self._places[name] = at
         self._named = self._counted = -1
-        if at >= self.width:
-            self.width = min(-(-max(at + 1, self.width * 5 // 4) // _STEP) * _STEP, MOST)
-            self._blank = np.append(self._blank, np.zeros(self.width - self._blank.size))
-            if self.learner is not None:
-                widen(self.learner, self.width)
-            self._score = None
         return at
 
-    def _slowly(self, pairs: list[tuple[Any, Any]], grow: bool) -> Array:
+    def _slowly(self, named: dict[Any, Any], grow: bool, by_position: bool) -> Array:
         """Words, gaps, names without a place, or more names than places."""
-        known: dict[int, Any] = {}
-        for name, value in pairs:
-            if value is None:
-                continue
-            place, number = ((name, value), 1.0) if isinstance(value, str) else (name, value)
-            at = self._places.get(place)
-            if at is None and grow:
-                at = self._place(place)
-            if at is not None:
-                known[at] = known[at] + number if at in known else number
+        names, numbers = _entries(named.items(), None if grow else self._places)
+        at: list[Any] = [*map(self._places.get, names)]
+        if None in at:
+            self._check_length(names, numbers)
+            if not by_position:
+                names, numbers = _entries(sorted(named.items(), key=_in_words))
+            at = [*map(self._place, names)]
         row = self._blank.copy()
-        try:
-            row[list(known)] = list(known.values())
-        except OverflowError:
-            bits = max(value.bit_length() for value in known.values() if isinstance(value, int))
-            raise InputError(f"a number has {bits} bits; at most {LONGEST[8]:g} is allowed") from None
-        except (TypeError, ValueError):
-            odd = next(value for _, value in pairs if not isinstance(value, str | int | float | None))
-            raise InputError(f"{odd!r} is neither a number nor a word") from None
+        if len({*at}) == len(at):
+            row[at] = numbers
+        else:  # some share a place
+            np.add.at(row, at, numbers)
         return row
 
 
 def _pairs(x: Any) -> dict[Any, Any]:
-    """The names and values of what is like a mapping."""
+    """The names and values of an example."""
+    if type(x) is tuple or type(x) is list:
+        return dict(enumerate(x))
     try:
-        return dict(x)
+        return x if type(x) is dict else {} if x is None else dict(x)
     except (TypeError, ValueError):
         kind = type(x).__name__
         raise InputError(f"the example is of type {kind}; a dict of names and values, or a list, is expected") from None
+
+
+def _entries(pairs: Iterable[tuple[Any, Any]], among: Any = None) -> tuple[list[Any], array[float]]:
+    """What has a place, and the number there; only among some names, unless that is None."""
+    names, values = [], []
+    for name, value in pairs:
+        if value is None:
+            continue
+        place, number = ((name, value), 1.0) if isinstance(value, str) else (name, value)
+        if among is None or place in among:
+            names.append(place)
+            values.append(number)
+    try:
+        return names, array("d", values)
+    except OverflowError:
+        bits = max(value.bit_length() for value in values if isinstance(value, int))
+        raise InputError(f"a number has {bits} bits; at most {LONGEST[8]:g} is allowed") from None
+    except TypeError:
+        odd = next(value for value in values if not _is_number(value))
+        raise InputError(f"{shown(odd)} is neither a number nor a word") from None
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        array("d", [value])
+    except (TypeError, OverflowError) as wrong:
+        return isinstance(wrong, OverflowError)
+    return True
+
+
+def _is_missing(label: Any) -> bool:
+    try:
+        return label is None or not label == label  # noqa: PLR0124, SIM201  # NaN is not
+    except TypeError:  # nor does pandas' NA say that it is
+        return True
+
+
+def check_bit(bit: Any) -> None:
+    """Refuse what is no bit as a learner would, before anything is kept of the call that it came with."""
+    try:
+        good = bit in (0, 1)
+    except (TypeError, ValueError):  # an array, or what is missing
+        good = False
+    if not good:
+        raise InputError(f"feedback is {shown(bit)}; 0 or 1 is expected")
 
 
 def _refuse_values(x: Any) -> None:
@@ -337,10 +422,23 @@ def _in_words(pair: tuple[Any, Any]) -> str:
 
 
 def hashable(label: Any) -> Any:
-    """A label that may be looked up."""
-    if isinstance(label, list):
-        return tuple(label)
-    return frozenset(label.items()) if isinstance(label, Mapping) else label
+    """A label that may be looked up: itself, or what a list, an array, a set or a mapping is made of."""
+    if isinstance(label, Mapping):
+        return frozenset((name, hashable(value)) for name, value in label.items())
+    try:
+        hash(label)
+    except TypeError:
+        if isinstance(label, np.ndarray):
+            return hashable(label.tolist())
+        if isinstance(label, list | tuple):
+            return tuple(map(hashable, label))
+        if isinstance(label, set):
+            return frozenset(label)
+    else:
+        return label
+    raise InputError(
+        f"an action is {shown(label)}; a name, a number, or a list, array, set or mapping of such is expected"
+    )
 
 
 def widen(learner: Learner, n_features: int) -> None:

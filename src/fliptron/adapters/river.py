@@ -7,7 +7,7 @@ from collections import OrderedDict, deque
 from collections.abc import Mapping
 from typing import Any
 
-from fliptron.adapters.growing import Growing
+from fliptron.adapters.growing import Growing, check_bit
 from fliptron.channel import FlipChannel
 from fliptron.learners.base import Learner
 from fliptron.noise.estimate import Estimate
@@ -83,7 +83,7 @@ class NoisyBanditClassifier(base.Classifier):
             The true label. The channel sees it, and the learner does not.
         """
         growing = self._growing
-        truth = growing.number(y)
+        truth = growing.number(y, x)
         row, decision, _, _ = growing.decide(x, growing.labels)
         if decision is None:  # one label, and nothing to choose
             return
@@ -199,10 +199,14 @@ class NoisyBanditPolicy(bandit.base.ContextualPolicy):
         reward_kwargs
             What else `reward_obj` takes.
         """
-        (bit,) = reward_args
+        try:
+            (bit,) = reward_args
+        except ValueError:
+            raise InputError(f"{len(reward_args)} rewards are given; one, the bit, is expected") from None
         growing = self._growing
-        label, (latest, row) = growing.number(arm_id), self._pulled
+        label, (latest, row) = growing.number(arm_id, context, bit), self._pulled
         if context is not latest or row is None or row.size != growing.width:  # the reward of an earlier pull
+            check_bit(bit)
             row = growing.row(context)
         if growing.learner is not None:
             key = _key(label, row)

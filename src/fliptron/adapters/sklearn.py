@@ -12,12 +12,12 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import softmax
 
-from fliptron.adapters.growing import build, estimate_of
+from fliptron.adapters.growing import build, estimate_of, with_seed
 from fliptron.arrays import Array, SparseRow
 from fliptron.datasets.dataset import Dataset
 from fliptron.learners.base import Learner
 from fliptron.noise.estimate import Estimate
-from fliptron.refusals import InputError, missing, whole
+from fliptron.refusals import InputError, missing, shown, whole
 from fliptron.rounds import Rates, Rounds
 from fliptron.simulation import simulate
 
@@ -231,7 +231,7 @@ class NoisyBanditClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         if first and classes is None:
             raise InputError("classes are not known yet; the first call of partial_fit_bandit needs them")
         X = validate_data(self, X, reset=first, accept_sparse="csr", dtype=np.float64)
-        given = self.classes_ if classes is None else np.unique(np.asarray(classes))
+        given = self.classes_ if classes is None else _distinct(classes)
         if len(given) < 2:
             raise InputError(f"classes has {len(given)} class; at least 2 are expected")
         if not first and not np.array_equal(given, self.classes_):
@@ -257,7 +257,7 @@ class NoisyBanditClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     def _fresh(self, n_classes: int, n_features: int) -> tuple[Learner, int]:
         """A fresh learner, and the seed of rows and flips."""
         random = check_random_state(self.random_state)
-        settings = {"seed": int(random.randint(2**31 - 1)), **(self.settings or {})}
+        settings = with_seed(self.settings, int(random.randint(2**31 - 1)))
         learner = build(self.learner, n_classes, n_features + bool(self.fit_intercept), settings)
         return learner, int(random.randint(2**31 - 1))
 
@@ -272,6 +272,17 @@ class NoisyBanditClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         sparse: bool = sp.issparse(X)
         parts: Any = [X, np.ones((X.shape[0], 1))]
         return sp.hstack(parts, format="csr") if sparse else np.hstack(parts)
+
+
+def _distinct(classes: Any) -> Array:
+    """Classes in order."""
+    given = np.asarray(classes)
+    try:
+        if given.dtype.kind not in "SU" or all(isinstance(each, str | bytes) for each in classes):
+            return np.unique(given)  # of a number among words, NumPy has made a word
+    except TypeError:  # some cannot be compared, such as None
+        pass
+    raise InputError(f"classes are {shown(list(classes))}; either numbers or words are expected, and not both")
 
 
 def _numbers(name: str, labels: Any, classes: Array) -> Array:
