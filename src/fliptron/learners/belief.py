@@ -51,9 +51,9 @@ def move(state: Any, r: int, x: Row, g: float, h: float) -> None:
     _of_form(state, _move_diagonal, _move_full, _move_axes)(state, r, x, g, h)
 
 
-def forget(state: Any) -> None:
-    """Back to the prior: no weights, and a variance of PRIOR for each."""
-    _of_form(state, _forget_diagonal, _forget_full, _forget_axes)(state)
+def forget(state: Any, r: int) -> None:
+    """Back to the prior, for one label: no weights, and a variance for each as if no bit had come."""
+    _of_form(state, _forget_diagonal, _forget_full, _forget_axes)(state, r)
 
 
 def widen(state: Any) -> None:
@@ -181,30 +181,23 @@ def _wider(w: Array, variances: Array, prior: float) -> float:
     return max(prior, min((squares + worth * PRIOR) / (known + worth), WIDEST * PRIOR))
 
 
-def _forget_diagonal(state: Any) -> None:
-    state.W[:] = 0.0
-    state.covariance[:] = PRIOR
+def _forget_diagonal(state: Any, r: int) -> None:
+    for i in range(state.W.shape[1]):
+        state.W[r, i], state.covariance[r, i] = 0.0, PRIOR
 
 
-def _forget_full(state: Any) -> None:
-    state.W[:] = 0.0
-    state.prior[:] = PRIOR
-    _forget_matrices(state.covariance)
+def _forget_full(state: Any, r: int) -> None:
+    state.covariance[r] = 0.0
+    for i in range(state.W.shape[1]):
+        state.W[r, i], state.covariance[r, i, i] = 0.0, state.prior[i]
 
 
-def _forget_axes(state: Any) -> None:
-    state.W[:] = 0.0
-    state.along[:] = 0.0
-    state.rest[:] = PRIOR
-    _forget_matrices(state.covariance)
-
-
-@compiled(**PART)
-def _forget_matrices(covariance: Array) -> None:
-    covariance[:] = 0.0
-    for r in range(covariance.shape[0]):
-        for i in range(covariance.shape[1]):
-            covariance[r, i, i] = PRIOR
+def _forget_axes(state: Any, r: int) -> None:
+    state.covariance[r] = 0.0
+    for i in range(state.along.shape[1]):
+        state.along[r, i], state.covariance[r, i, i] = 0.0, PRIOR
+    for i in range(state.W.shape[1]):
+        state.W[r, i], state.rest[r, i] = 0.0, PRIOR
 
 
 def _of_form(state: Any, diagonal: Any, full: Any, axes: Any) -> Any:
@@ -236,5 +229,5 @@ def _(state: Any) -> Any:
 
 
 @overload(forget)
-def _(state: Any) -> Any:
+def _(state: Any, r: Any) -> Any:
     return _of_form(state, _forget_diagonal, _forget_full, _forget_axes)

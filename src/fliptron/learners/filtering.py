@@ -22,27 +22,21 @@ from fliptron.kernels.loop import (
 )
 from fliptron.kernels.rows import index, size, value
 from fliptron.kernels.vectors import argmax, square
+from fliptron.learners.alarms import DATA, LOST, NO_ALARM, alarms_so_far, count, is_lost, start_anew, strength_of
 from fliptron.learners.axes import gather
 from fliptron.learners.belief import PRIOR, average, due, forget, measure, move, widen
 from fliptron.learners.channel import (
-    DATA,
     FOR_EVER,
-    JUMPS,
     LEARNT,
     MEMORY,
-    NO_ALARM,
-    RESTARTS,
     RIGHT,
     SINCE,
     UNKNOWN,
     WRONG,
-    count,
     hear,
     informed,
     is_uniform,
     rates_to_learn_by,
-    start_anew,
-    strength_of,
     warming_up,
 )
 from fliptron.noise.tallies import AUDITED_RIGHT, AUDITED_WRONG, band_of, count_one
@@ -161,14 +155,18 @@ def optimist(state: FliptronState, x: Row, gamma: float, u: float, eligible: Arr
 
 @compiled(**PART)
 def alert(state: FliptronState, kind: float, label: int) -> None:
-    """Note an alarm, and count anew; where the data has changed, learn anew too."""
-    at = int(state.counts[RESTARTS] + state.counts[JUMPS]) % ALARMS
-    state.alarms[at, 0], state.alarms[at, 1] = state.counts[LEARNT], kind
-    state.alarms[at, 2] = strength_of(state.counts, state.labels, label)
-    start_anew(state.counts, state.labels, kind)
-    state.memory[:] = 0.0
+    """Note an alarm, and count anew; learn anew what no longer holds: all, or the labels that were lost or stood in."""
+    counts, labels = state.counts, state.labels
+    at = int(alarms_so_far(counts)) % ALARMS
+    state.alarms[at, 0], state.alarms[at, 1] = counts[LEARNT], kind
+    state.alarms[at, 2] = strength_of(counts, labels, label, kind)
     if kind == DATA:
-        forget(state)
+        state.prior[:] = PRIOR
+    for r in range(labels.shape[0]):
+        if kind == DATA or (kind == LOST and (r == label or is_lost(counts, labels, r, label))):
+            forget(state, r)
+    start_anew(counts, labels, kind)
+    state.memory[:] = 0.0
 
 
 @compiled(**PART)

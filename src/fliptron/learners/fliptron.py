@@ -10,22 +10,19 @@ import numpy as np
 from fliptron.arrays import Array
 from fliptron.exploration import Exploration
 from fliptron.learners import axes
+from fliptron.learners.alarms import DATA, LOST, NOISE, alarms_so_far
 from fliptron.learners.base import Layout, Learner
 from fliptron.learners.belief import PRIOR, WIDEST
 from fliptron.learners.channel import (
     COLUMNS,
-    DATA,
     DOUBTFUL,
     DOUBTFUL_ONES,
     DOUBTFUL_RIGHT,
     FOR_EVER,
     FORGOT,
-    JUMPS,
     LEARNT,
     MEMORY,
-    NOISE,
     PLATEAU,
-    RESTARTS,
     RHO0,
     SCALARS,
     SINCE,
@@ -59,8 +56,8 @@ FULL = 2**19
 """The most numbers K·d² for which every label keeps a whole d×d covariance: what a second-level cache holds."""
 PRECISE = 32
 """Below as many features whole covariances are float64; from there on float32, which is faster only then."""
-KINDS = {DATA: "data", NOISE: "noise"}
-"""What an alarm says has changed."""
+KINDS = {DATA: "data", NOISE: "noise", LOST: "lost"}
+"""What an alarm says."""
 _FEWEST = 100.0  # bits of either kind that forgetting leaves
 
 
@@ -70,7 +67,8 @@ class Alarm(NamedTuple):
     round: int
     """How many bits had been learnt from."""
     kind: str
-    """What has changed: "noise" (rates are counted anew) or "data" (weights start anew)."""
+    """What has changed: "noise" (rates are counted anew) or "data" (weights start anew). Or "lost": a label was never
+    played, another stood in for it, and the weights of both start anew."""
     strength: float
     """The log likelihood ratio against what the learner believed."""
 
@@ -125,8 +123,9 @@ class Fliptron(Learner):
     kept, in O(K·d + 32·d); see `fliptron.learners.axes`. Of a sparse x only the diagonal is kept, in O(K·d).
 
     **Change.** A sure label that is right at most half as often as it should be raises an alarm. If all labels
-    disappoint, the noise has changed, and the rates are counted anew; otherwise the weights start anew. `alarms` lists
-    them.
+    disappoint, the noise has changed, and the rates are counted anew; otherwise the weights start anew. If some label
+    is never played, another may stand in for it, and be right half of the time: then both learn anew. `alarms` lists
+    them; see `fliptron.learners.alarms`.
 
     Parameters
     ----------
@@ -292,7 +291,7 @@ class Fliptron(Learner):
             return axes.whole_weights(self.state) if self.kept == "axes" else super().weights
 
     def _noted(self) -> list[Array]:
-        n = int(self.state.counts[RESTARTS] + self.state.counts[JUMPS])
+        n = int(alarms_so_far(self.state.counts))
         return [self.state.alarms[i % ALARMS] for i in range(max(n - ALARMS, 0), n)]
 
     def estimate(self) -> Estimate:

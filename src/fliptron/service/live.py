@@ -60,7 +60,7 @@ class Alarm(msgspec.Struct):
     round: int
     """After so many bits."""
     kind: str
-    """What has changed: "noise" or "data"."""
+    """What has changed, "noise" or "data"; or that a label was "lost"."""
     strength: float
 
 

@@ -135,6 +135,8 @@ export function noise(live) {
 export function alarm(each, learnt) {
   const what = each.kind === "noise"
     ? ["The feedback lies differently than before", "The rates above count from here on."]
+    : each.kind === "lost"
+    ? ["A label had been forgotten", "It was never shown, and another stood in for it; the model learns both anew from here on."]
     : ["The world has changed", "Labels that had been right no longer were; the model learns anew from here on."];
   return { title: what[0], words: `${what[1]} After ${many(each.round, "bit")}, ${many(Math.max(learnt - each.round, 0), "bit")} ago.` };
 }

@@ -1,0 +1,213 @@
+"""When what was learnt no longer holds: three kinds of alarms, raised by the bits of sure labels.
+
+An alarm is raised when a label of which the learner is sure is right at most half as often as it should be, by a
+cumulated sum of log likelihood ratios.
+
+- If the other labels disappoint too, and what is left is well above chance, the **noise** has changed: the rates are
+  counted anew.
+- Otherwise the **data** has changed, or the label was learnt wrongly: the weights start anew. One label alone needs
+  twice the evidence. They also start anew when sure labels turn out to be no better than chance, for which uniform play
+  is asked as long as it is open.
+- A label may be **lost**: it is never the best, since another one stands in for it, and is right half of the time. The
+  rates of the one that stands in explain its bits just as well, as flips that depend on the label, so by them nothing
+  is ever noticed. Here it is judged by what the best label earns instead, and only while some label is never the best.
+  The weights of both start anew. Where it seems right more often than half, ρ0 may be guessed too low, and uniform
+  play is asked until that is known better. Each alarm asks for four times the evidence of the last: a label may be
+  missing because it is rare.
+"""
+
+from __future__ import annotations
+
+from math import log, sqrt
+
+from fliptron.arrays import Array
+from fliptron.kernels.compiling import PART, STEP, compiled
+from fliptron.learners.channel import (
+    ABOVE,
+    AT_LEAST,
+    BEFORE,
+    DOUBTFUL,
+    EVIDENCE,
+    GUESS,
+    HEARD,
+    JUMPS,
+    LEARNT,
+    LED,
+    LOSSES,
+    ONES,
+    PLATEAU,
+    RESTARTS,
+    RHO0,
+    SINCE,
+    STANDS_IN,
+    STOOD,
+    STOOD_ONES,
+    SURE,
+    SURE_ONES,
+    SUSPECT,
+    SUSPECT_ONES,
+    TOLD,
+    TOTAL,
+    WAITING,
+    fade,
+    note,
+    rates_for,
+    settle_rates,
+)
+
+NO_ALARM, DATA, NOISE, LOST = 0.0, 1.0, 2.0, 3.0
+"""What an alarm says: that the data or the noise has changed, or that a label was lost."""
+
+_ALARM = 4.0  # log t more is asked for: false alarms stay rare at any horizon
+_POOR = 0.55  # of β above ρ0: a label that stays above that alone is no reason for an alarm
+_HALF = 0.6  # the same of a label that plays for another: half, and what the doubt in ρ0 leaves open
+_ABSENT = 10.0  # bits per label without being the best, before which no label is looked for
+_KEPT = 5.0, 20.0  # doubtful bits that outlive a change of the noise; sure ones that outlive one of the data
+_AGAIN = 4.0  # times the evidence, for the next label that seems lost
+
+
+@compiled(**STEP)
+def count(
+    counts: Array,
+    labels: Array,
+    uniform: bool,
+    label: int,
+    best: int,
+    q: float,
+    surest: float,
+    known: int,
+    feedback: int,
+) -> float:
+    """Count a bit of a label held right with probability q, the best one with `surest`. Whether it raises an alarm."""
+    alarm = NO_ALARM
+    if note(counts, labels, uniform, label, best, q, surest, known, feedback):
+        alarm = _suspect(counts, labels, label, q, feedback)
+        if alarm == NO_ALARM and counts[TOLD] == 0.0 and _longest_absence(counts, labels) > _ABSENT * labels.shape[0]:
+            alarm = _stand_in(counts, labels, label, q, feedback)
+    if counts[TOLD] == 0.0 and not settle_rates(counts, labels.shape[0]):
+        alarm = DATA
+    return alarm
+
+
+@compiled(**PART)
+def _against(rho0: float, beta: float, q: float, feedback: int) -> float:
+    """The log likelihood ratio of a bit, for a label that is right half as often as q says against one that is not."""
+    good = min(max(rho0 + beta * q, 0.002), 0.99)
+    bad = min(max(rho0 + 0.5 * beta * q, 0.001), 0.99)
+    return log(bad / good) if feedback else log((1.0 - bad) / (1.0 - good))
+
+
+@compiled(**PART)
+def _suspect(counts: Array, labels: Array, label: int, q: float, feedback: int) -> float:
+    """Add a bit of a sure label to the evidence that it is right half as often as it should be."""
+    mine = labels[label]
+    rho0, beta = rates_for(counts, labels, label)
+    told = _against(rho0, beta, q, feedback)
+    counts[TOTAL] += told
+    mine[EVIDENCE] += told
+    mine[SUSPECT] += 1.0
+    mine[SUSPECT_ONES] += feedback
+    if mine[EVIDENCE] <= 0.0:
+        mine[EVIDENCE] = mine[SUSPECT] = mine[SUSPECT_ONES] = 0.0
+        mine[BEFORE] = counts[TOTAL]
+        return NO_ALARM
+    others = counts[TOTAL] - mine[BEFORE] - mine[EVIDENCE]
+    enough = (_ALARM + log(counts[LEARNT])) * (1.0 + counts[RESTARTS])
+    alone = others <= _ALARM
+    if mine[EVIDENCE] <= (2.0 * enough if alone else enough):
+        return NO_ALARM
+    if alone and mine[SUSPECT_ONES] > (rho0 + _POOR * beta) * mine[SUSPECT]:
+        return NO_ALARM  # a label that is hard to tell, and right more often than not
+    bits = ones = 0.0
+    for r in range(labels.shape[0]):
+        bits += labels[r, SUSPECT]
+        ones += labels[r, SUSPECT_ONES]
+    if others > 0.0 and ones > (rho0 + ABOVE * beta) * bits:
+        return NOISE if counts[TOLD] == 0.0 else NO_ALARM  # rates that were told stay
+    return DATA
+
+
+@compiled(**PART)
+def _stand_in(counts: Array, labels: Array, label: int, q: float, feedback: int) -> float:
+    """Add a bit of a sure label to the evidence that it plays for another that was lost, by what the best one earns."""
+    mine, rho0, common = labels[label], counts[RHO0], counts[PLATEAU]
+    plateau = common
+    for r in range(labels.shape[0]):
+        n = labels[r, SURE]
+        low = (labels[r, SURE_ONES] + 1.0) / (n + 2.0) - sqrt(common * (1.0 - common) / (n + 1.0))
+        plateau = max(plateau, low)
+    beta = plateau - rho0
+    mine[STANDS_IN] += _against(rho0, beta, q, feedback)
+    mine[STOOD] += 1.0
+    mine[STOOD_ONES] += feedback
+    if mine[STANDS_IN] <= 0.0:
+        mine[STANDS_IN] = mine[STOOD] = mine[STOOD_ONES] = 0.0
+        return NO_ALARM
+    enough = 2.0 * (_ALARM + log(counts[LEARNT])) * _AGAIN ** counts[LOSSES]
+    lost = False
+    if mine[STANDS_IN] > enough:
+        for r in range(labels.shape[0]):
+            lost |= is_lost(counts, labels, r, label)
+    if not lost:
+        return NO_ALARM
+    if mine[STOOD_ONES] <= (rho0 + _HALF * beta) * mine[STOOD]:
+        return LOST
+    counts[WAITING] = 1.0  # it is right more often, or ρ0 is guessed too low
+    return NO_ALARM
+
+
+@compiled(**PART)
+def _longest_absence(counts: Array, labels: Array) -> float:
+    """For how many bits some label has not been the best."""
+    last = counts[LEARNT]
+    for r in range(labels.shape[0]):
+        last = min(last, labels[r, LED])
+    return counts[LEARNT] - last
+
+
+@compiled(**STEP)
+def is_lost(counts: Array, labels: Array, r: int, label: int) -> bool:
+    """Whether label r has not once been the best since the evidence began that another plays for it."""
+    return r != label and counts[LEARNT] - labels[r, LED] > labels[label, STOOD]
+
+
+@compiled(**PART)
+def strength_of(counts: Array, labels: Array, label: int, kind: float) -> float:
+    """The log likelihood ratio behind an alarm: of one label's bits, or of all sure bits against the least plateau."""
+    if kind == LOST:
+        return labels[label, STANDS_IN]
+    if labels[label, EVIDENCE] > _ALARM or counts[SURE] == 0.0:
+        return labels[label, EVIDENCE]
+    seen = min(max(counts[SURE_ONES] / counts[SURE], 1e-6), 1.0 - 1e-6)
+    held = min(max(counts[PLATEAU], 1e-6), 1.0 - 1e-6)
+    return counts[SURE] * (seen * log(seen / held) + (1.0 - seen) * log((1.0 - seen) / (1.0 - held)))
+
+
+@compiled(**STEP)
+def alarms_so_far(counts: Array) -> float:
+    """How many alarms there were, of all kinds."""
+    return counts[RESTARTS] + counts[JUMPS] + counts[LOSSES]
+
+
+@compiled(**STEP)
+def start_anew(counts: Array, labels: Array, kind: float) -> None:
+    """After an alarm: bits count from now on; sure ones, if the noise has changed, from where the evidence began."""
+    counts[SINCE] = 0.0
+    if kind == NOISE:
+        counts[JUMPS] += 1.0
+        counts[SURE] = counts[SURE_ONES] = counts[HEARD] = counts[ONES] = 0.0
+        fade(counts, labels, _KEPT[0] / max(counts[DOUBTFUL], _KEPT[0]), doubtful=True)
+    else:
+        counts[RESTARTS if kind == DATA else LOSSES] += 1.0
+        counts[GUESS] *= 0.5 if counts[AT_LEAST] > 0.0 else 1.0
+        kept = 0.0 if counts[AT_LEAST] > 0.0 else _KEPT[1]
+        fade(counts, labels, kept / max(counts[SURE], 1.0, kept), doubtful=False)
+    for r in range(labels.shape[0]):
+        mine = labels[r]
+        if kind == NOISE:
+            mine[SURE], mine[SURE_ONES] = mine[SUSPECT], mine[SUSPECT_ONES]
+            counts[SURE] += mine[SURE]
+            counts[SURE_ONES] += mine[SURE_ONES]
+        mine[EVIDENCE] = mine[SUSPECT] = mine[SUSPECT_ONES] = mine[BEFORE] = 0.0
+        mine[STANDS_IN] = mine[STOOD] = mine[STOOD_ONES] = 0.0
+    counts[TOTAL] = counts[WAITING] = 0.0
