@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fliptron.arrays import Array
+from fliptron.interrupts import unbroken
 from fliptron.learners.base import Learner
 from fliptron.learners.fliptron import Fliptron
 from fliptron.learners.regression import LeastMeanSquares, RidgeRegression
@@ -35,7 +36,8 @@ def learn_log(
 ) -> Policy:
     """Learn a policy from a log.
 
-    A policy that has learnt from the beginning of the log goes on from there.
+    A policy that has learnt from the beginning of the log goes on from there. Ctrl-C takes effect between two batches,
+    so that nothing is ever learnt twice.
 
     Parameters
     ----------
@@ -95,9 +97,10 @@ def learn_log(
             greedy=np.where(known, numbers[part.greedy], -1),
             probability=np.where(np.isnan(part.probability), 1.0, part.probability),
         )
-        best, _ = policy.replay(records, part)
-        done += len(part)
-        policy.learnt[log.fingerprint] = done
+        with unbroken():  # what is learnt, and that it is, are one
+            best, _ = policy.replay(records, part)
+            done += len(part)
+            policy.learnt[log.fingerprint] = done
         if watch is not None:
             watch(policy, done, part, best)
     return policy

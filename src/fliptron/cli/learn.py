@@ -12,6 +12,7 @@ from fliptron.cli.group import INTERRUPTED, Whole, command
 from fliptron.cli.reading import log_options, open_log, reading
 from fliptron.cli.show import sentence, show, show_estimate
 from fliptron.experiments.roster import ROSTER, TOLD, settings
+from fliptron.interrupts import unbroken
 from fliptron.learners.base import Learner
 from fliptron.learning import Progressive, learn_log
 from fliptron.output import writable_file
@@ -103,8 +104,11 @@ def learn(
             policy = learn_log(opened, start, rounds=last, watch=watch, **({} if isinstance(start, Policy) else chosen))
     except KeyboardInterrupt:
         if policy is not None:
-            policy.save(path)
-        click.echo("Interrupted: what was learnt is kept; the same command goes on from here.", err=True)
+            with unbroken():
+                policy.save(path)
+        again = f"what was learnt is kept; the same command{', without --fresh,' if fresh else ''} goes on from here"
+        begun = policy is not None or isinstance(start, Policy)
+        click.echo(f"Interrupted: {again if begun else 'nothing was learnt as yet'}.", err=True)
         raise SystemExit(INTERRUPTED) from None
     policy.save(path)
     noise = policy.estimate() if hasattr(policy.learner, "estimate") else None
