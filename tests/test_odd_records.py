@@ -65,7 +65,7 @@ class TestWords:
 
     def test_truth_values_of_a_csv_file_are_those_of_json(self, tmp_path: Path, monkeypatch: Any) -> None:
         monkeypatch.chdir(tmp_path)
-        rows = "".join(f"{member},{age},{'yes' if member == 'true' else 'no'}\n"
+        rows = "".join(f"{member},{age},{'yes' if member == 'true' or age == 29 else 'no'}\n"
                        for member in ("true", "false") for age in range(30))  # fmt: skip
         Path("t.csv").write_text("member;age;kind\n".replace(";", ",") + rows)
         options = ["--label", "kind", "--rounds", "2000", "--seeds", "1", "--learner", "RidgeRegression"]

@@ -37,6 +37,7 @@ from fliptron.shown import frame, html
 LOGGED = "the log's own"
 """The name of the policy that made the log."""
 _FEW = 30.0  # effective rounds below which an interval is not to be trusted
+_FAR = 3.0  # standard errors of two estimates, taken as if they were independent
 Progress = Callable[[int], object]
 
 
@@ -54,6 +55,17 @@ class Value:
     """How many rounds the log is worth to it: (Σw)²/Σw²."""
     rounds: int
     """How many it was judged by."""
+
+    def warning(self, name: str) -> str:
+        """What is wrong if DR and SNIPS, which tell the same mean bit, differ by more than chance explains."""
+        robust, snips = self.mean_bit["dr"], self.mean_bit["snips"]
+        error = sqrt(self.error["dr"] ** 2 + self.error["snips"] ** 2)
+        if abs(robust - snips) <= _FAR * error:
+            return ""
+        return (
+            f"the mean bit of {name} is {robust:.4f} by DR and {snips:.4f} by SNIPS, which should agree: a feature may "
+            "tell what was played or what came back, or the probabilities are wrong"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +117,11 @@ class Evaluation:
     values: Mapping[str, Value]
     differences: tuple[Difference, ...]
     """Of every policy from the one before it, paired round by round."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """A sentence for every policy whose DR and SNIPS differ by more than chance explains."""
+        return tuple(filter(None, (value.warning(name) for name, value in self.values.items())))
 
     def to_frame(self) -> Any:
         """One row per policy: its mean bit, its rounds and their worth, and where known its accuracy by each method."""

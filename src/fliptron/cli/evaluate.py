@@ -83,6 +83,7 @@ def evaluate(*, log: str, policies: tuple[str, ...], every: bool, out: str, as_j
             "rates": {"rho0": found.noise.rates.rho0, "rho1": found.noise.rates.rho1, "verdict": found.noise.verdict},
             "policies": {name: asdict(value) for name, value in found.values.items()},
             "differences": [asdict(each) | {"is_real": each.is_real} for each in found.differences],
+            **({"warnings": found.warnings} if found.warnings else {}),
         }
         click.echo(json.dumps(told, indent=2))
         return
@@ -93,6 +94,8 @@ def evaluate(*, log: str, policies: tuple[str, ...], every: bool, out: str, as_j
         click.echo(sentence(f"no true accuracy follows: {found.noise.reason}"))
     for each in found.differences:
         click.echo(str(each))
+    for warning in found.warnings:
+        click.echo(f"Warning: {sentence(warning)}")
     if found.noise.verdict != "not identified":
         click.echo(f"Picture: {picture}")
 

@@ -190,8 +190,11 @@ def _describe(dataset: Dataset, *, quiet: bool) -> None:
     """Say in a few lines what the columns of a table were taken for."""
     if dataset.encoder is None or quiet:
         return
-    columns = [f"  {column}" for column in dataset.encoder.schema.columns]
+    schema = dataset.encoder.schema
+    columns = [f"  {column}" for column in schema.columns if column.kind != "unused"]
     more = [f"  and {len(columns) - _COLUMNS} more"] if len(columns) > _COLUMNS else []
+    left = ", ".join(column.name for column in schema.columns if column.kind == "unused")
+    more += [f"left out (empty, every value different, or the label in other words): {left}"] if left else []
     size = f"{dataset.n_rows:,} rows, {dataset.n_classes} classes: {named(dataset.classes)}"
     Console(stderr=True).print(Text("\n".join([size, "features:", *columns[:_COLUMNS], *more])), style="dim")
 

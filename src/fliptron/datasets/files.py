@@ -8,7 +8,7 @@ import hashlib
 import os
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +18,7 @@ import platformdirs
 
 from fliptron.arrays import Array
 from fliptron.encoding.records import Table, as_column, is_missing
+from fliptron.leaks import recoded_in
 from fliptron.lines import PADDED, decimal_commas, delimiter
 from fliptron.refusals import InputError, missing
 from fliptron.tables import TableFile, looks_like_a_log
@@ -148,6 +149,16 @@ def read_records(path: Path, label: str | None = None) -> tuple[Table, Array]:
             raise InputError(f"line {first + gaps.index(True)} has no label in column {chosen!r}")
         words = y.dtype.kind == "O" and all(isinstance(value, str) for value in y)
         return Table(columns, y.size), _labels(y.tolist()) if words else y
+
+
+def without_leaks(table: Table, y: Array, kinds: Mapping[str, str] | None) -> dict[str, str]:
+    """The kinds of columns that somebody told; those that are the label in other words are left out."""
+    told, leaks = dict(kinds or {}), recoded_in(table.columns, y)
+    asked = next((name for name in leaks if told.get(name, "unused") != "unused"), None)
+    if asked is not None or len(leaks) == len(table.columns):
+        what = "column " + repr(asked) if asked is not None else "every other column"
+        raise InputError(f"{what} holds the label in other words in every row, so it cannot describe a row")
+    return told | dict.fromkeys(leaks, "unused")
 
 
 def _chosen(names: list[str], label: str | None) -> str:

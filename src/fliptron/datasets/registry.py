@@ -13,7 +13,7 @@ import numpy as np
 from fliptron.arrays import Array
 from fliptron.datasets import synthetic
 from fliptron.datasets.dataset import Dataset
-from fliptron.datasets.files import Content, File, fetch, find, parse_idx, read, read_records
+from fliptron.datasets.files import Content, File, fetch, find, parse_idx, read, read_records, without_leaks
 from fliptron.refusals import InputError, missing
 from fliptron.tables import is_table
 
@@ -93,7 +93,8 @@ def load(
             encode = unit_norm and dtype == "float64" and (is_table(path) or path.suffix == ".npz")
         try:
             if encode and is_table(path):
-                return _encoded(*read_records(path, label), kinds, name=path.stem, source=str(path))
+                table, y = read_records(path, label)
+                return _encoded(table, y, without_leaks(table, y, kinds), name=path.stem, source=str(path))
             X, y = read(path, label)
             if encode and not hasattr(X, "tocoo"):
                 return _encoded(np.asarray(X), y, kinds, name=path.stem, source=str(path))

@@ -13,15 +13,16 @@ import numpy as np
 from fliptron.arrays import Array
 from fliptron.encoding.records import Table, is_missing, word_of
 from fliptron.encoding.schema import FIRST, Schema
+from fliptron.leaks import CALLED, COPY, RECODED, TOLD, check_asked, copies, recoded, telling
 from fliptron.logs.forms import made_table
 from fliptron.logs.roles import (
     NOT_FEATURES,
     as_names,
     assign,
     bits_of,
-    check_copies,
     check_features,
     check_others,
+    is_one,
     labels_of,
     not_features,
     numbers_of,
@@ -30,7 +31,7 @@ from fliptron.logs.roles import (
 from fliptron.refusals import InputError, real, whole
 from fliptron.rounds import LEAST_PROBABILITY, MOST_CLASSES, Rounds
 from fliptron.shown import html
-from fliptron.tables import BATCH, TableFile, from_json, quoted
+from fliptron.tables import BATCH, NAMES, TableFile, from_json, quoted
 
 _KNOWN_BY = 20  # rows
 _BY = " by "  # between what a file is known by and the column that orders it
@@ -138,10 +139,10 @@ class Log:
         if probability == "uniform":
             self._fixed = 1.0 / len(self.labels)
         head = self._head()
-        self.copies = self._played_again(head)
-        """Columns that hold the label played once more, by another name. They are no features."""
-        check_copies(self.copies, self.others if features is None else [*self.others, *features])
-        self.features = [name for name in self.features if name not in self.copies]
+        self.leaks = self._leaks(head, made is None)
+        """Columns that say what was played or what came back, and why. They are no features."""
+        check_asked(self.leaks, self.others if features is None else [*self.others, *features])
+        self.features = [name for name in self.features if name not in self.leaks]
         self.fingerprint = self._digest() + ("" if time is None else f"{_BY}{time}")
         """What its rounds are known by, however they are read: the file's first rows, and their order."""
         self.schema = Schema.infer(head.only(self.features), kinds) if self.features else None
@@ -219,8 +220,8 @@ class Log:
         besides = [name for name in self._besides if name in self._file.columns and name not in self._wanted]
         if besides:
             lines.append(f"left out (as in logs of ours, unless they are given as features): {', '.join(besides)}")
-        if self.copies:
-            lines.append(f"left out (the label played, by another name): {', '.join(self.copies)}")
+        for why in dict.fromkeys(self.leaks.values()):
+            lines.append(f"left out ({why}): {', '.join(name for name in self.leaks if self.leaks[name] == why)}")
         shown = ", ".join(map(str, self.labels[:8])) + (
             f" and {len(self.labels) - 8} more" if len(self.labels) > 8 else ""
         )
@@ -249,16 +250,23 @@ class Log:
         self._rounds(found)  # refuses what it must before anything is done
         return found
 
-    def _played_again(self, head: Table) -> list[str]:
-        """The columns, among features and choices of others, that are the label in every row."""
-        label = self.roles["label"]
-        played = head.columns[label].tolist()
-        alike = [name for name in (*self.features, *self.others) if _same(head.columns[name], played)]
-        if len(head) < _KNOWN_BY or not alike or self.n_rounds <= len(head):
-            return alike if len(head) >= _KNOWN_BY else []  # a few rows may be alike by chance
-        differ = ", ".join(f"count(*) FILTER (WHERE {quoted(name)} IS DISTINCT FROM {quoted(label)})" for name in alike)
-        (counts,) = self._file.rows(f"SELECT {differ} FROM {{}}")
-        return [name for name, count in zip(alike, counts, strict=True) if count == 0]
+    def _leaks(self, head: Table, ours: bool) -> dict[str, str]:
+        """The columns, among features and choices of others, that tell what was played or came back, and why."""
+        label, bit, rows, ask = self.roles["label"], self.roles["bit"], self.n_rounds, self._file.rows
+        told = self._told["features"] is not None
+        called = [] if told or not ours else [name for name in self.features if name.lower() in NAMES["bit"]]
+        found = dict.fromkeys(called, CALLED)
+        found |= dict.fromkeys(copies(head.columns, label, [*self.features, *self.others], rows, ask), COPY)
+        left = [name for name in self.features if name not in found]
+        found |= dict.fromkeys(recoded(head.columns, label, left, rows, ask), RECODED)
+        left = [name for name in left if name not in found]
+        some, bits = head.only(left).columns, bits_of(bit, head.columns[bit], 0)
+        if bits.min() == bits.max() and len(head) < rows:  # both bits are needed to see whether they are told
+            query = f" WHERE {'NOT ' if bits[0] else ''}{is_one(bit)} LIMIT {FIRST}"
+            for more in self._file.batches(self._wanted, rest=query):
+                some = {name: _joined(some[name], more.columns[name]) for name in left}
+                bits = np.concatenate([bits, np.full(len(more), 1 - bits[0])])
+        return found | dict.fromkeys(telling(some, bits, is_one(bit), rows, ask), TOLD)
 
     def _digest(self) -> str:
         rows = self._file.rows(f"SELECT * FROM {{}} LIMIT {_KNOWN_BY}")
@@ -331,12 +339,9 @@ class Log:
         return sorted(labels, key=lambda each: (isinstance(each, str), each))
 
 
-def _same(values: Array, others: list[Any]) -> bool:
-    """Whether a column holds the same values as another."""
-    try:
-        return bool(values.tolist() == others)
-    except ValueError:  # lists, as NumPy compares them
-        return False
+def _joined(values: Array, more: Array) -> Array:
+    """Rows of a column, and more of them, whatever types they have."""
+    return np.concatenate([values.astype(object), more.astype(object)])
 
 
 def _number(word: str) -> Any:

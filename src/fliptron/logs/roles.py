@@ -12,7 +12,7 @@ import numpy as np
 from fliptron.arrays import Array
 from fliptron.encoding.records import is_missing, word_of
 from fliptron.refusals import InputError
-from fliptron.tables import NAMES
+from fliptron.tables import NAMES, literal, quoted
 
 NOT_FEATURES = ("best", "row", "_event", "_time", "_delay", "_source", "_verified")
 """Columns that logs of ours have besides; those with an underscore come from the service."""
@@ -105,16 +105,6 @@ def check_others(names: Sequence[str], given: Sequence[str], roles: Mapping[str,
             )
 
 
-def check_copies(copies: Sequence[str], wanted: Sequence[str]) -> None:
-    """Refuse features and choices, that somebody asked for, that are the label played."""
-    for name in copies:
-        if name in wanted:
-            raise InputError(
-                f"column {name!r} holds the label that was played in every round, so it can neither describe a round "
-                "nor be another policy's choice"
-            )
-
-
 def bits_of(name: str, values: Array, start: int) -> Array:
     """A column of bits as 0 and 1: numbers, truth values, or words such as click and no."""
     words = values.tolist()
@@ -136,6 +126,13 @@ def _bit(word: Any) -> int | None:
         return None
     text = str(word).strip().lower().replace("_", " ")
     return 1 if text in _RIGHT else 0 if text in _WRONG else None
+
+
+def is_one(name: str) -> str:
+    """How a query asks whether a bit is 1, by the same words."""
+    words = ", ".join(map(literal, _RIGHT))
+    text = f"trim(CAST({quoted(name)} AS VARCHAR), ' \"')"
+    return f"coalesce(TRY_CAST({text} AS DOUBLE) = 1, replace(lower({text}), '_', ' ') IN ({words}), false)"
 
 
 def numbers_of(name: str, values: Array, start: int, low: float, high: float, allowed: str) -> Array:
