@@ -72,6 +72,52 @@ class TestWords:
         assert CliRunner().invoke(main, ["run", "--dataset", "t.csv", *options, "--save", "p.npz"]).exit_code == 0
         assert Policy.load("p.npz").predict([{"member": True, "age": 3}, {"member": False, "age": 3}]) == ["yes", "no"]
 
+    @pytest.mark.parametrize(("yes", "no"), [("yes", "no"), ("Yes", "NO"), ("T", "F"), ("y", "n")])
+    def test_labels_and_truth_values_are_as_people_write_them(self, tmp_path: Path, yes: str, no: str) -> None:
+        random = np.random.default_rng(0)
+        member, label, bit = (random.integers(0, 2, 200) for _ in range(3))
+        rows = [
+            {"member": (no, yes)[m], "age": i % 7, "label": (no, yes)[r], "probability": 0.5, "click": b}
+            for i, (m, r, b) in enumerate(zip(member.tolist(), label.tolist(), bit.tolist(), strict=True))
+        ]
+        pd.DataFrame(rows).to_csv(tmp_path / "a.csv", index=False)
+        logs = [Log(tmp_path / "a.csv"), Log(jsonl(tmp_path / "a.jsonl", rows))]
+        assert logs[0].labels == logs[1].labels == tuple(sorted((yes, no)))
+        policies = [learn_log(each, RidgeRegression, gamma=0.1) for each in logs]
+        for policy in policies:
+            encoded = [policy.encoder.encode({"member": each}, update=False) for each in (yes, True)]
+            np.testing.assert_array_equal(*encoded)
+            assert not np.array_equal(encoded[0], policy.encoder.encode({"member": no}, update=False))
+            values = [evaluate(log, {"p": policy}, skip=0).values["p"].mean_bit["snips"] for log in logs]
+            assert values[0] == pytest.approx(values[1])
+
+    def test_truth_values_stay_truth_values_as_labels(self, tmp_path: Path) -> None:
+        rows = "".join(f"{i % 7},{('true', 'False')[i % 2]},0.5,{i // 3 % 2}\n" for i in range(60))
+        (tmp_path / "a.csv").write_text(HEAD + rows)
+        assert Log(tmp_path / "a.csv").labels == (False, True)
+
+    def test_days_as_a_csv_file_may_have_them_are_understood_in_records(self, tmp_path: Path) -> None:
+        days = [f"{i * 7 % 28 + 1:02d}.{i * 5 % 12 + 1:02d}.2026" for i in range(60)]
+        rows = "".join(f"{day},{row.split(',', 1)[1]}\n" for day, row in zip(days, lines(60).splitlines(), strict=True))
+        (tmp_path / "a.csv").write_text("day,label,probability,click\n" + rows)
+        schema = Log(tmp_path / "a.csv").schema
+        assert schema is not None
+        assert schema.kinds == Schema.infer([{"day": each} for each in days]).kinds == {"day": "time"}
+        encoder = Encoder(schema)
+        written = [encoder.encode({"day": day}, update=False) for day in ("31.12.2026", "2026-12-31")]
+        np.testing.assert_array_equal(*written)
+        late = [encoder.encode({"day": day}, update=False) for day in ("31.12.2026 10:30", "2026-12-31T10:30")]
+        np.testing.assert_array_equal(*late)
+        for odd in ("12.31.2026", "31.12.26"):
+            with pytest.raises(InputError, match="a time such as 2026-05-01T12:30 is expected"):
+                encoder.encode({"day": odd})
+
+    def test_an_underscore_is_no_part_of_a_number(self) -> None:
+        encoder = Encoder(Schema.infer(RECORDS))
+        with pytest.raises(InputError, match="column 'age' holds '1_2'; a finite number is expected"):
+            encoder.encode({"age": "1_2"})
+        assert Schema.infer([{"size": each} for each in ("1_2", "3_4") * 9]).kinds == {"size": "category"}
+
 
 class TestRefusals:
     @pytest.mark.parametrize(

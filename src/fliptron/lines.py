@@ -19,6 +19,7 @@ from fliptron.refusals import InputError
 
 PADDED = re.compile(r"[+-]?0\d+")
 """A whole number that was written as a name, such as 007."""
+_ANSWERS = {"yes", "no", "t", "f", "y", "n"}
 _COMMA, _POINT = (re.compile(rf"[+-]?\d*({mark}\d+)?([eE][+-]?\d+)?") for mark in (",", r"\."))
 
 
@@ -66,10 +67,15 @@ def commas_in(path: str) -> list[int]:
     return [] if delimiter(first_line(path)) == "," else decimal_commas(_head(path))
 
 
-def padded_in(path: str) -> list[int]:
-    """Which columns of a CSV file hold whole numbers such as 007, by its first rows: names rather than numbers."""
-    columns = [[cell.strip() for cell in cells] for cells in zip(*_head(path), strict=False)]
-    return [at for at, cells in enumerate(columns) if any(map(PADDED.fullmatch, cells))]
+def words_in(path: str) -> list[int]:
+    """Which columns of a CSV file hold words that look like something else, by its first rows: 007, or yes and no."""
+    columns = [{cell.strip() for cell in cells} for cells in zip(*_head(path), strict=False)]
+    return [at for at, cells in enumerate(columns) if any(map(PADDED.fullmatch, cells)) or _are_answers(cells)]
+
+
+def _are_answers(cells: set[str]) -> bool:
+    found = {cell.lower() for cell in cells}
+    return bool(found & _ANSWERS) and found <= {"", "true", "false", *_ANSWERS}
 
 
 def decimal_commas(rows: Sequence[Sequence[str]]) -> list[int]:

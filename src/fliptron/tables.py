@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fliptron.encoding.records import Table
-from fliptron.lines import check_header, commas_in, delimiter, first_line, flaw, padded_in, suffix_of
+from fliptron.lines import check_header, commas_in, delimiter, first_line, flaw, suffix_of, words_in
 from fliptron.refusals import InputError, missing
 
 NAMES: Mapping[str, tuple[str, ...]] = {
@@ -90,7 +90,8 @@ class TableFile:
             self._paths, self._spool, self._source = made.paths, made.folder, made.query
         self._asked = [[glob.escape(path) for path in self._paths]]  # a * in a file's name is only a *
         self._types = ""
-        self._described = described = {row[0]: row[1] for row in self.rows("DESCRIBE SELECT * FROM {}")}
+        self.kinds = described = {row[0]: row[1] for row in self.rows("DESCRIBE SELECT * FROM {}")}
+        """What the database takes its columns for."""
         self.columns = list(described)
         """The names of its columns."""
         self._as_written({each for each, kind in described.items() if kind == "TIME"})  # 22:00, not 22:00:00
@@ -108,15 +109,15 @@ class TableFile:
         """Those whose values are of several kinds, each as JSON writes it."""
 
     def keep_words(self, labels: Sequence[str], words: Sequence[str] = ()) -> None:
-        """Take columns of a CSV file as they are written: labels that are no numbers (007 is not 7), and times that
-        somebody says are words."""
-        clocks = {name for name, kind in self._described.items() if kind in _MOMENTS}
-        padded = [self.columns[at] for at in self._padded() if at < len(self.columns)]
-        written = clocks & set(words) | set(padded) & set(labels)
-        self._as_written(written | {name for name in clocks if self._described[name] == "TIME"})
+        """Take columns of a CSV file as they are written: labels that are words (007 is not 7, and yes is not true) and
+        times that somebody says are words."""
+        clocks = {name for name, kind in self.kinds.items() if kind in _MOMENTS}
+        odd = [self.columns[at] for at in self._words() if at < len(self.columns)]
+        written = clocks & set(words) | set(odd) & set(labels)
+        self._as_written(written | {name for name in clocks if self.kinds[name] == "TIME"})
 
-    def _padded(self) -> Iterable[int]:
-        return padded_in(self._paths[0]) if suffix_of(Path(self._paths[0])) in (".csv", ".tsv") else ()
+    def _words(self) -> Iterable[int]:
+        return words_in(self._paths[0]) if suffix_of(Path(self._paths[0])) in (".csv", ".tsv") else ()
 
     def _as_written(self, names: Iterable[str]) -> None:
         """Read columns as words; no others than these."""

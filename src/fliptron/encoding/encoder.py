@@ -18,6 +18,7 @@ from fliptron.refusals import InputError, shown, whole
 
 _MOST_CURVES = 10_000
 _REMEMBERED = 100_000  # words of a column whose places are not computed again
+_YES, _NO = ("true", "yes", "t", "y"), ("false", "no", "f", "n")
 _DAY, _WEEK = 2 * math.pi / 86_400, 2 * math.pi / 604_800
 Bends = int | Literal["auto"]
 """How many curves."""
@@ -237,6 +238,8 @@ class Encoder:
             what = f"holds {str(value)[:40]!r}, a {type(value).__name__}"
             raise InputError(f"column {column.name!r} {what}; a word is expected") from None
         found = known.get(word)
+        if found is None and isinstance(value, bool | np.bool_):  # a column of yes and no
+            found = next((known[each] for each in column.values if each.lower() in (_YES if value else _NO)), None)
         if found is None:
             spelt = word.encode("utf-8", "surrogatepass")
             told = int.from_bytes(hashlib.blake2b(spelt, digest_size=8, person=b"fliptron").digest(), "big")
@@ -288,7 +291,8 @@ def _read(column: Column, value: Any, row: int | None = None) -> float:
     if column.numbers > 1:
         found, expected = moment(value), "a time such as 2026-05-01T12:30"
     else:
-        found, expected = _as_float(value), "true or false" if column.kind == "boolean" else "a finite number"
+        boolean = column.kind == "boolean"
+        found, expected = (_as_truth(value), "true or false") if boolean else (_as_float(value), "a finite number")
     if found is None or math.isinf(found):
         where = "" if row is None else f" in row {row}"
         raise InputError(f"column {column.name!r} holds {shown(value)}{where}; {expected} is expected")
@@ -297,11 +301,17 @@ def _read(column: Column, value: Any, row: int | None = None) -> float:
 
 def _as_float(value: Any) -> float | None:
     try:
-        return float(value)
+        return None if isinstance(value, str) and "_" in value else float(value)  # which Python's numbers may have
     except OverflowError:
         return math.inf
     except (TypeError, ValueError):
         return {"true": 1.0, "false": 0.0}.get(value.lower()) if isinstance(value, str) else None
+
+
+def _as_truth(value: Any) -> float | None:
+    """A truth value, however people write it."""
+    word = value.strip().lower() if isinstance(value, str) else ""
+    return 1.0 if word in _YES else 0.0 if word in _NO else _as_float(value)
 
 
 def _time_parts(seconds: Any) -> tuple[Any, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 from fliptron.arrays import Array
 from fliptron.refusals import InputError
 
+_DOTTED = re.compile(r"^(\d\d)\.(\d\d)\.(\d{4})($|[ T].*)")
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
@@ -175,12 +177,12 @@ def is_no_number(value: Any) -> bool:
 
 
 def moment(value: Any) -> float | None:
-    """Seconds since 1970 of a time, a date, or a word in ISO 8601 that is one; None if it is none."""
+    """Seconds since 1970 of a time, a date, or a word that is one, in ISO 8601 or as 31.12.2026; None if it is none."""
     if isinstance(value, np.datetime64):
         return float(value.astype("datetime64[us]").astype(np.int64)) / 1e6
     if isinstance(value, str):
         try:
-            value = datetime.datetime.fromisoformat(value)
+            value = datetime.datetime.fromisoformat(_DOTTED.sub(r"\3-\2-\1\4", value))
         except ValueError:
             return None
     if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):

@@ -219,7 +219,7 @@ def _is_number(value: Any) -> bool:
     if not isinstance(value, str):
         return isinstance(value, int | float | np.number | decimal.Decimal)
     try:
-        return math.isfinite(float(value))
+        return "_" not in value and math.isfinite(float(value))  # which Python's own numbers may have
     except ValueError:
         return False
 
