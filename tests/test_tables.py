@@ -294,6 +294,17 @@ class TestOwnTables:
         (tmp_path / "a.csv").write_text("age,city,class\n31,Rome,hats\n22,Oslo,bags\n44,Rome,hats\n")
         assert load(tmp_path / "a.csv").classes == ("bags", "hats")
 
+    def test_a_log_under_names_of_its_own_is_no_table(self, tmp_path: Path) -> None:
+        path = tmp_path / "prod.csv"
+        path.write_text("age,city,product,weight,clicked\n31,Rome,hats,0.5,1\n22,Oslo,bags,0.5,0\n44,Rome,hats,0.5,0\n")
+        for encode in (True, False):
+            with pytest.raises(
+                InputError, match="the last column is 'clicked', which is what the bits of a log are call"
+            ):
+                load(path, encode=encode)
+        assert load(path, label="product").classes == ("bags", "hats")
+        assert load(path, label="clicked").classes == (0, 1)
+
     def test_a_number_that_no_float_holds_is_refused(self) -> None:
         with pytest.raises(InputError, match="column 'z' holds a whole number of 1329 bits; a finite number"):
             Dataset.of_records({"z": [10**400] * 300}, ["a", "b", "c"] * 100)

@@ -21,7 +21,7 @@ from fliptron.encoding.records import Table, as_column, is_missing
 from fliptron.leaks import recoded_in
 from fliptron.lines import PADDED, decimal_commas, delimiter
 from fliptron.refusals import InputError, missing
-from fliptron.tables import TableFile, looks_like_a_log
+from fliptron.tables import NAMES, TableFile, looks_like_a_log
 
 _LABEL = ("label", "class", "target", "y")  # what a column of right labels may be called
 _WHOLE = re.compile(r"[+-]?\d+")
@@ -170,7 +170,14 @@ def _chosen(names: list[str], label: str | None) -> str:
         )
     if label is not None and label not in names:
         raise InputError(f"no column is called {label!r}; there are {', '.join(names)}")
-    return label or next((name for name in names if name.lower() in _LABEL), names[-1])
+    found = label or next((name for name in names if name.lower() in _LABEL), names[-1])
+    if label is None and found.lower() in NAMES["bit"]:
+        raise InputError(
+            f"the last column is {found!r}, which is what the bits of a log are called: if this is a log of rounds, "
+            "estimate, learn and evaluate read it, told which column holds the label that was played; if it is a "
+            f"table, name the column of right labels; there are {', '.join(names)}"
+        )
+    return found
 
 
 def _lines(path: Path, label: str | None = None) -> tuple[list[str], list[tuple[int, list[str]]]]:
