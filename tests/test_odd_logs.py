@@ -103,7 +103,7 @@ class TestGrowth:
         assert Log(path).fingerprint == before
 
     def test_rounds_learnt_in_another_order_are_not_taken_for_the_first(self, tmp_path: Path) -> None:
-        path = log_of(tmp_path / "log.csv", 200, ts=lambda i: 1000 - i)
+        path = log_of(tmp_path / "log.csv", 200, ts=lambda i: 1000 - i, y=lambda i: i * 0.37 % 1)
         policy = learn_log(Log(path, time="ts"), rounds=150, **RIDGE)
         evaluate(Log(path, time="ts"), {"new": policy})
         for log in (Log(path), Log(path, time="x")):
@@ -111,6 +111,49 @@ class TestGrowth:
                 evaluate(log, {"new": policy})
             with pytest.raises(InputError, match="in the order of 'ts'"):
                 learn_log(log, policy)
+
+
+class TestOrder:
+    def in_order(self, path: Path) -> list[int]:
+        log = Log(path, time="at", features=["nth"], kinds={"nth": "number"})
+        return [int(n) for n in next(log.batches()).records.columns["nth"]]
+
+    @pytest.mark.parametrize(
+        "at",
+        [
+            lambda i: 1000 - 7 * i,
+            lambda i: str(1000 - 7 * i),
+            lambda i: f"{28 - i // 3:02d}.01.2026",
+            lambda i: f"2026-01-01T{23 - i // 3:02d}:00:00+02:00",
+            lambda i: f"{23 - i // 3}:{30 - i % 3 * 10:02d}",
+        ],
+    )
+    @pytest.mark.parametrize("kind", ["csv", "parquet", "jsonl"])
+    def test_it_is_that_of_numbers_and_times(self, tmp_path: Path, at: Any, kind: str) -> None:
+        path = log_of(tmp_path / "log.csv", at=at, nth=lambda i: i)
+        if kind == "jsonl":
+            pd.read_csv(path, dtype={"at": str}).to_json(path.with_suffix(".jsonl"), orient="records", lines=True)
+        elif kind == "parquet":
+            frame = pd.read_csv(path, dtype={"at": str})
+            write_table(path.with_suffix(".parquet"), {name: frame[name].to_numpy() for name in frame})
+        if "." in str(at(0)) and kind != "csv":
+            return  # words, which no database takes for days
+        found = self.in_order(path.with_suffix(f".{kind}"))
+        assert [at(i) for i in found] == [at(i) for i in reversed(range(60))]
+
+    @pytest.mark.parametrize(
+        ("at", "words"),
+        [
+            (lambda i: f"{i % 12 + 1:02d}/28/2026 01:00 PM", "'01/28/2026 01:00 PM' in row 0"),
+            (lambda i: "n/a" if i == 7 else str(i), "'n/a' in row 7"),
+            (lambda i: None if i == 9 else str(i), "nothing in row 9"),
+        ],
+    )
+    def test_words_and_gaps_are_refused(self, tmp_path: Path, at: Any, words: str) -> None:
+        for name in ("log.csv", "log.parquet"):
+            path = log_of(tmp_path / name, at=np.array([at(i) for i in range(60)], dtype=object))
+            with pytest.raises(InputError, match=f"column 'at', which orders the rounds, holds {words}"):
+                Log(path, time="at")
 
 
 class TestGuesses:

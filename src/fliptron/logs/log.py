@@ -15,6 +15,7 @@ from fliptron.encoding.records import Table, is_missing, word_of
 from fliptron.encoding.schema import FIRST, Schema
 from fliptron.leaks import CALLED, COPY, RECODED, TOLD, check_asked, copies, recoded, telling
 from fliptron.logs.forms import made_table
+from fliptron.logs.order import order_by
 from fliptron.logs.roles import (
     NOT_FEATURES,
     as_names,
@@ -63,7 +64,7 @@ class Log:
         and the lead of its score. Guessed from the columns' names unless given. The probability may be a number, or
         "uniform", where it was the same in every round.
     time
-        A column to order the rounds by; otherwise they are in the order of the file.
+        A column of numbers or times to order the rounds by; otherwise they are in the order of the file.
     features
         The columns that describe what was decided on; all that have no role unless given.
     labels
@@ -111,7 +112,7 @@ class Log:
         unused = set()
         if (self._fixed is not None or probability == "uniform") and "probability" in self.roles:
             unused = {self.roles.pop("probability")}
-        self._order = _order(time, given)
+        self._order = order_by(time, self._file)
         self.others = list(others)
         """Columns that say what other policies would have played."""
         named = [self.roles[each] for each in ("label", "greedy") if each in self.roles]
@@ -351,15 +352,6 @@ def _number(word: str) -> Any:
     except (ValueError, OverflowError):
         return word
     return found if word_of(found) == word else word
-
-
-def _order(time: str | None, given: Sequence[str]) -> str:
-    if time is None:
-        return ""
-    if time not in given:
-        raise InputError(f"the log has no column {time!r} to order it by; it has {', '.join(given)}")
-    ties = f"hash({', '.join(map(quoted, given))})"  # any order, but always the same
-    return f" ORDER BY {quoted(time)}, {ties}"
 
 
 def _name(source: Any) -> str:
