@@ -180,6 +180,34 @@ class TestGuesses:
         assert Log(tmp_path / "log.csv").features == ["size (w, h, d)"]
 
 
+class TestOtherColumns:
+    def test_a_log_of_other_columns_is_refused_and_nothing_is_changed(self, tmp_path: Path) -> None:
+        mine, other = log_of(tmp_path / "a.csv"), log_of(tmp_path / "b.csv")
+        other.write_text(other.read_text().replace("probability,x", "probability,width"))
+        path, run = tmp_path / "p.npz", CliRunner().invoke
+        learn = ["--learner", "RidgeRegression", "--save", str(path)]
+        assert run(main, ["learn", str(mine), *learn]).exit_code == 0
+        before = path.read_bytes()
+        told = "the policy decides by 'x', but "
+        for command in (["learn", str(other), *learn], ["evaluate", str(other), "--policy", str(path)]):
+            refused = run(main, [*command, *(["--out", str(tmp_path)] if "evaluate" in command else [])])
+            assert refused.exit_code == 2
+            assert told in " ".join(refused.stderr.split())
+        assert path.read_bytes() == before
+        policy = Policy.load(path)
+        for call in (lambda: learn_log(Log(other), policy), lambda: evaluate(Log(other), {"p": policy})):
+            with pytest.raises(InputError, match=told):
+                call()
+
+    def test_columns_that_are_missing_are_named(self, tmp_path: Path) -> None:
+        both = log_of(tmp_path / "a.csv", width=lambda i: i * 0.37 % 1)
+        path, run = tmp_path / "p.npz", CliRunner().invoke
+        run(main, ["learn", str(both), "--learner", "RidgeRegression", "--save", str(path)])
+        other = ["evaluate", str(log_of(tmp_path / "b.csv", 70)), "--policy", str(path), "--out", str(tmp_path)]
+        told = " ".join(run(main, other).stderr.split())
+        assert "p.npz decides also by width, which the log does not have: missing values." in told
+
+
 class TestRefusals:
     def test_a_feature_that_differs_from_an_added_column_in_capitals_only(self, tmp_path: Path) -> None:
         log = Log(log_of(tmp_path / "log.csv", H=lambda i: i * 0.7))

@@ -248,6 +248,8 @@ def _check(log: Any, policies: Any) -> None:
             raise InputError(f"{LOGGED!r} is the name of the policy that made the log; another is expected")
         if not isinstance(policy, Policy) and policy not in log.others:
             raise InputError(f"{name} is {policy!r}; a Policy or one of the log's other columns is expected")
+        if isinstance(policy, Policy):
+            policy.missing(log.features, log.name)
     if not log.has_probabilities:
         raise InputError("the log does not say with which probability labels were played, so no other policy's value "
                          "can be known")  # fmt: skip

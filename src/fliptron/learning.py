@@ -75,6 +75,7 @@ def learn_log(
         if set(log.labels) - set(policy.labels):
             odd = sorted(map(str, set(log.labels) - set(policy.labels)))
             raise InputError(f"the log has labels that the policy does not know: {named(odd)}; add them to it first")
+        policy.missing(log.features, log.name)
     else:
         if log.schema is None:
             raise InputError(f"{log.name} has no columns of features; a policy needs at least one")

@@ -171,6 +171,25 @@ class Policy:
         found: Estimate = self.learner.estimate()
         return found
 
+    def missing(self, names: Sequence[str], where: str) -> list[str]:
+        """The columns that it decides by and that are not among those of some records; one of them at least must be.
+
+        Parameters
+        ----------
+        names
+            The columns that there are.
+        where
+            Where they are, for messages.
+        """
+        wanted = [column.name for column in self.encoder.schema.columns if column.kind != "unused"]
+        found = [name for name in wanted if name not in names]
+        if len(found) == len(wanted):
+            there = f"has {named(names)}" if names else "has none at all"
+            raise InputError(
+                f"the policy decides by {named(wanted)}, but {where} {there}; one of them is expected there"
+            )
+        return found
+
     def opened(self, encoder: Encoder | None, labels: Sequence[Any], name: str) -> tuple[Learner, Encoder]:
         """The learner and the encoder, for a simulation whose records and labels must be the policy's."""
         if encoder is None or not self.encoder.like(encoder):

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from fliptron.cli.group import command, writable
-from fliptron.cli.reading import log_options, open_log, reading
+from fliptron.cli.reading import log_options, open_log, reading, tell_missing
 from fliptron.cli.show import sentence, show, show_estimate
 from fliptron.evaluation import Value
 from fliptron.evaluation import evaluate as evaluate_policies
@@ -55,6 +55,8 @@ def evaluate(*, log: str, policies: tuple[str, ...], every: bool, out: str, as_j
     files = {name: Policy.load(name) for name in policies if name.endswith(".npz")}
     others = tuple(name for name in policies if name not in files)
     opened = open_log(log, columns, quiet=as_json, others=others)
+    for name, policy in files.items():
+        tell_missing(opened, policy, name)
     learnt = 0 if every else max((opened.learnt_by(each) for each in files.values()), default=0)
     if learnt >= opened.n_rounds:
         raise InputError(

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from fliptron.cli.group import INTERRUPTED, Whole, command
-from fliptron.cli.reading import log_options, open_log, reading
+from fliptron.cli.reading import log_options, open_log, reading, tell_missing
 from fliptron.cli.show import sentence, show, show_estimate
 from fliptron.experiments.roster import ROSTER, TOLD, settings
 from fliptron.interrupts import unbroken
@@ -83,6 +83,7 @@ def learn(
     last = opened.n_rounds - int(share * opened.n_rounds)
     before = 0
     if isinstance(start, Policy):
+        tell_missing(opened, start, path)
         before = opened.learnt_by(start)
         click.echo(f"{path} goes on from round {before:,} of this log (--fresh begins anew).", err=True)
         if before >= last:

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from fliptron.logs.forms import FORMATS
 from fliptron.logs.log import Log
+from fliptron.policy import Policy
 from fliptron.refusals import InputError
 
 KIND = click.option(
@@ -64,6 +65,12 @@ def open_log(source: str, given: dict[str, Any], *, quiet: bool = False, others:
     if not quiet:
         Console(stderr=True).print(Text(log.describe()), style="dim")
     return log
+
+
+def tell_missing(log: Log, policy: Policy, path: object) -> None:
+    """Say which columns a policy decides by that a log does not have."""
+    if found := policy.missing(log.features, log.name):
+        click.echo(f"{path} decides also by {', '.join(found)}, which the log does not have: missing values.", err=True)
 
 
 def kinds_of(given: Iterable[str]) -> dict[str, str]:
