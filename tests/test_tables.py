@@ -99,6 +99,17 @@ class TestEvaluation:
             with pytest.raises(InputError, match=f"the policies are a {type(odd).__name__}; a dict of policies by"):
                 evaluate(log, odd)
 
+    def test_batches_are_smaller_where_there_are_many_labels(self, tmp_path: Path) -> None:
+        sizes = []
+        for more in (0, 5000):
+            labels = ["bags", "hats", "wigs", *map(str, range(more))]
+            log = Log(log_of(tmp_path / "a.csv", 9000), labels=labels, features=["age"], others=["ones"])
+            seen: list[int] = []
+            evaluate(log, {"ones": "ones"}, progress=seen.append)
+            sizes.append(seen)
+        assert sizes[0] == [9000]
+        assert sizes[1] == [2048, 4096, 6144, 8192, 9000]
+
     @pytest.mark.parametrize(("column", "role"), [("shown", "label"), ("clicked", "bit"), ("propensity", "probab")])
     def test_a_column_with_a_role_is_no_policy(self, tmp_path: Path, column: str, role: str) -> None:
         told = refusal("evaluate", log_of(tmp_path / "a.csv"), "--policy", column, "--out", tmp_path)

@@ -33,10 +33,12 @@ from fliptron.policy import Policy
 from fliptron.refusals import InputError, whole
 from fliptron.shown import axes as new_axes
 from fliptron.shown import frame, html
+from fliptron.tables import BATCH
 
 LOGGED = "the log's own"
 """The name of the policy that made the log."""
 _FEW = 30.0  # effective rounds below which an interval is not to be trusted
+_SCORES = 2**24  # in a batch, a score for each label and round
 _FAR = 3.0  # standard errors of two estimates, taken as if they were independent
 Progress = Callable[[int], object]
 
@@ -192,7 +194,7 @@ def evaluate(
     reference, plateaus = Reference(log), Plateaus(n_classes=len(log.labels))
     numbers = {name: _numbers(name, policy, log) for name, policy in policies.items() if isinstance(policy, Policy)}
     done = 0
-    for batch in log.batches():
+    for batch in log.batches(min(BATCH, _SCORES // len(log.labels))):
         rounds, expected = reference.read(batch, scores=log.schema is not None)
         plateaus.observe(rounds)
         start, done = max(skip - done, 0), done + len(rounds)
