@@ -83,7 +83,7 @@ HEAD = "label,greedy,probability,bit,margin\n"
         ("a.csv", "label,label,bit\n1,1,1\n", "has two columns 'label'"),
         ("a.csv", "label,bit,age\n1,1,3\n2,0,x\n1,0,4\n", "column 'age' holds 'x' in row 1 among numbers"),
         ("a.parquet", "no parquet", "cannot be read"),
-        ("a.jsonl", "{", "cannot be read"),
+        ("a.jsonl", "{", "line 1 is not JSON"),
         ("a.csv.gz", "not zipped", "cannot be read"),
         ("a.txt", "", "ends in '.txt'; one of .csv"),
     ],

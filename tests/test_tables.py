@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -161,6 +162,118 @@ class TestDecimalCommas:
         assert decimal_commas([["3,5", "a,b", "1", "31.12.2026"], ["4", "1,2", "NA", "1.2.2027"]]) == [0]
         assert decimal_commas([["1,2", "0.5"], ["3,4", "1"]]) == []
         assert decimal_commas([["1,2,3"], ["1,2"]]) == []
+
+
+class TestFlaws:
+    @pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz", "-"])
+    @pytest.mark.parametrize(("line", "told"), [("{broken", "is not JSON"), ("[1, 2]", "is a list")])
+    def test_a_line_that_is_no_object_is_named(self, tmp_path: Path, name: str, line: str, told: str) -> None:
+        lines = [json.dumps(row) for row in rounds(20)]
+        lines[9] = line
+        text = "\n".join(lines) + "\n"
+        if name == "-":
+            found = refusal("estimate", "-", "--out", tmp_path, given=text)
+            assert f"standard input: line 10 {told}" in found
+            assert "fliptron-" not in found
+            return
+        (tmp_path / name).write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+        found = refusal("estimate", tmp_path / name, "--out", tmp_path)
+        assert f"{name}: line 10 {told}; a JSON object" in " ".join(found.split())
+
+    @pytest.mark.parametrize("zipped", [False, True])
+    @pytest.mark.parametrize("kind", ["csv", "jsonl"])
+    def test_a_byte_order_mark_is_no_matter(self, tmp_path: Path, kind: str, zipped: bool) -> None:
+        path = written(tmp_path / f"a.{kind}", rounds(40))
+        content = b"\xef\xbb\xbf" + path.read_bytes()
+        content = gzip.compress(content) if zipped else content
+        path = path.with_name(path.name + ".gz" * zipped)
+        path.write_bytes(content)
+        log = Log(path)
+        assert (log.n_rounds, log.features) == (40, ["age"])
+        result = CliRunner().invoke(main, ["estimate", "-", "--out", str(tmp_path)], input=content)
+        assert result.exit_code == 0, result.stderr
+        if kind == "jsonl" and not zipped:
+            path.write_bytes(content + b"{")
+            told = refusal("estimate", path, "--out", tmp_path)
+            assert f"{path}: line 41 is not JSON" in " ".join(told.split())
+
+    @pytest.mark.parametrize(
+        ("change", "told"),
+        [
+            ({"long": lambda i: "inf"}, "column 'long' holds something infinite in row 0"),
+            ({"day": lambda i: "infinity" if i == 7 else "2026-01-02"}, "holds something infinite in row 7"),
+        ],
+    )
+    def test_infinite_times_are_named_with_their_row(self, tmp_path: Path, change: Any, told: str) -> None:
+        ((name, value),) = change.items()
+        path = written(tmp_path / "a.csv", [row | {name: value(i)} for i, row in enumerate(rounds(40))])
+        assert told in refusal("estimate", path, "--out", tmp_path)
+
+    def test_whole_numbers_of_sixty_digits_are_words(self, tmp_path: Path) -> None:
+        rows = [row | {"shown": 10**60 + i % 2, "n": 10**60 + i % 3} for i, row in enumerate(rounds(40))]
+        log = Log(written(tmp_path / "a.csv", rows))
+        assert log.labels == (str(10**60), str(10**60 + 1))
+        with pytest.raises(InputError, match=r"column 'shown' holds 1e[+]60, and numbers so large are not told from"):
+            Log(written(tmp_path / "a.jsonl", rows))
+
+    def test_the_line_that_is_no_text_is_named(self, tmp_path: Path) -> None:
+        path = written(tmp_path / "a.csv", [row | {"city": "Rome"} for row in rounds(40)])
+        lines = path.read_bytes().splitlines(keepends=True)
+        lines[7] = lines[7].replace(b"Rome", b"Malm\xf6")
+        path.write_bytes(b"".join(lines))
+        for command in (["estimate"], ["run", "--dataset"]):
+            told = refusal(*command, path, "--out", tmp_path)
+            assert "is not UTF-8 text; save it as UTF-8 (line 8 is the first that is not)" in " ".join(told.split())
+
+    def test_parts_whose_bits_are_of_two_kinds(self, tmp_path: Path) -> None:
+        written(tmp_path / "1.csv", rounds())
+        written(tmp_path / "2.csv", [row | {"clicked": "yes"} for row in rounds()])
+        told = " ".join(refusal("estimate", tmp_path, "--out", tmp_path / "o").split())
+        assert f"column 'clicked' holds 'yes' in line 2 of {tmp_path / '2.csv'}; a whole number is expected" in told
+
+    def test_a_column_that_is_to_be_two_things(self, tmp_path: Path) -> None:
+        path = written(tmp_path / "a.csv", rounds())
+        told = refusal("estimate", path, "--label", "clicked", "--out", tmp_path)
+        assert "column 'clicked' is to be the log's label, and no other is called as its bit is" in told
+
+
+class TestHeaders:
+    @pytest.mark.parametrize("above", ["# made on Monday", "Clicks in May", "sep=,", "# a\n# b, c\n", "Title\n"])
+    def test_lines_above_the_header_are_passed_over(self, tmp_path: Path, above: str) -> None:
+        path = written(tmp_path / "a.csv", rounds(40))
+        plain = Log(path)
+        text = path.read_text()
+        path.write_text(f"{above}\n{text}")
+        log = Log(path)
+        assert (log.n_rounds, log.features, log.fingerprint) == (40, ["age"], plain.fingerprint)
+        path.write_text(f"{above}\n{text.replace('age,', 'shown,')}")
+        with pytest.raises(InputError, match="has two columns 'shown'"):
+            Log(path)
+        path.write_text(f"{above}\na,b,kind\n1,2,x\n2,1,y\n")
+        assert load(path).classes == ("x", "y")
+        path.write_text(f"{above}\na,b,kind\n1,2,x\n2,y\n")
+        with pytest.raises(InputError, match=f"line {above.count(chr(10)) + 4} has 2 values; 3 are expected"):
+            load(path)
+
+    def test_excels_separator(self, tmp_path: Path) -> None:
+        path = written(tmp_path / "a.csv", rounds(40), sep=";")
+        path.write_text("sep=;\n" + path.read_text())
+        assert Log(path).features == ["age"]
+
+    def test_a_header_may_begin_with_a_hash(self, tmp_path: Path) -> None:
+        path = written(tmp_path / "a.csv", rounds(40))
+        path.write_text("#" + path.read_text())
+        assert Log(path).features == ["#age"]
+
+    def test_names_that_come_twice_in_any_part_or_in_capitals(self, tmp_path: Path) -> None:
+        written(tmp_path / "1.csv", rounds(4))
+        path = written(tmp_path / "2.csv", rounds(4))
+        path.write_text(path.read_text().replace("age,", "shown,"))
+        with pytest.raises(InputError, match=r"2\.csv has two columns 'shown'"):
+            Log(tmp_path)
+        (tmp_path / "3.csv").write_text("age,Age,kind\n1,2,x\n2,1,y\n")
+        with pytest.raises(InputError, match="two columns are called 'age'"):
+            load(tmp_path / "3.csv")
 
 
 class TestParts:

@@ -1,4 +1,4 @@
-"""What the text of a table is like before anybody reads it: its first line, the marks in it, and its flaws."""
+"""What the text of a table is like before anybody reads it: where it begins, and the marks in it."""
 
 from __future__ import annotations
 
@@ -19,6 +19,9 @@ from fliptron.refusals import InputError
 
 PADDED = re.compile(r"[+-]?0\d+")
 """A whole number that was written as a name, such as 007."""
+_SEP = re.compile(r'"?sep=.?"?')
+_ABOVE, _LONG = 50, 2**20  # lines above a header, and characters in a line
+_MARKS = ",;\t|"
 _ANSWERS = {"yes", "no", "t", "f", "y", "n"}
 _COMMA, _POINT = (re.compile(rf"[+-]?\d*({mark}\d+)?([eE][+-]?\d+)?") for mark in (",", r"\."))
 
@@ -32,7 +35,7 @@ def check_header(path: str, called: str) -> None:
     """There are names, and none twice: DuckDB would quietly make some up."""
     if suffix_of(Path(path)) not in (".csv", ".tsv"):
         return
-    line = first_line(path)
+    line = header_of(path)[1]
     if not line.strip():
         raise InputError(f"the first line of {called} is empty; the names of its columns are expected")
     try:
@@ -44,27 +47,35 @@ def check_header(path: str, called: str) -> None:
         raise InputError(f"{called} has two columns {twice!r}; every name may be there once")
 
 
-def flaw(path: str, called: str) -> str | None:
-    """What is wrong with a CSV file, if it is not UTF-8 or its lines are not of one length."""
-    if suffix_of(Path(path)) not in (".csv", ".tsv"):
-        return None
-    try:
-        with _rows(path) as rows:
-            width = None
-            for number, row in enumerate(rows, start=1):
-                width = width or len(row)
-                if row and len(row) != width:
-                    return f"{called}: line {number} has {len(row)} values; {width} are expected"
-    except UnicodeDecodeError:
-        return f"{called} is not UTF-8 text; save it as UTF-8"
-    except (OSError, ValueError, EOFError, csv.Error, zlib.error, InputError):
-        return None
-    return None
+def header_of(path: str) -> tuple[int, str]:
+    """The line with the names of the columns, and how many lines stand above it; see `above`."""
+    with refusing(path), bytes_of(path) as file:
+        lines = [line.decode("utf-8-sig", errors="replace") for line in islice(_read(file), _ABOVE + 1)]
+    at = above(lines)
+    return at, lines[at] if lines else ""
+
+
+def above(lines: Sequence[str]) -> int:
+    """How many of a CSV file's first lines are no part of its table: comments, a title, or Excel's ``sep=;``."""
+    for at, line in enumerate(lines):
+        later = next((each for each in lines[at + 1 :] if each.strip() and not each.startswith("#")), "")
+        if not _is_above(line, later) or not (line.strip() or at):
+            return at
+    return 0
+
+
+def _is_above(line: str, later: str) -> bool:
+    """Whether a line is none of the table's, by the first line after it that is no comment."""
+    mark = delimiter(later)
+    if not line.strip() or _SEP.fullmatch(line.strip()):
+        return True
+    plain = not any(each in line for each in _MARKS)
+    return mark in later and (plain or (line.startswith("#") and line.count(mark) != later.count(mark)))
 
 
 def commas_in(path: str) -> list[int]:
     """Which columns of a CSV file have decimal commas, by its first rows; see `decimal_commas`."""
-    return [] if delimiter(first_line(path)) == "," else decimal_commas(_head(path))
+    return [] if delimiter(header_of(path)[1]) == "," else decimal_commas(_head(path))
 
 
 def words_in(path: str) -> list[int]:
@@ -92,29 +103,48 @@ def decimal_commas(rows: Sequence[Sequence[str]]) -> list[int]:
 
 def _head(path: str) -> list[list[str]]:
     try:
-        with _rows(path) as rows:
+        with rows_of(path) as (_, rows):
             return [row for row in islice(rows, 1, FIRST + 1) if row]
     except (OSError, ValueError, EOFError, csv.Error, zlib.error):
         return []  # whoever reads it will say what is wrong
 
 
 @contextmanager
-def _rows(path: str) -> Iterator[Any]:
-    """The rows of a CSV file, also of a zipped one."""
-    mark = delimiter(first_line(path))
-    with gzip.open(path, "rb") if path.lower().endswith(".gz") else Path(path).open("rb") as raw:
-        yield csv.reader(io.TextIOWrapper(raw, encoding="utf-8-sig", newline=""), delimiter=mark)
+def rows_of(path: str) -> Iterator[tuple[int, Any]]:
+    """The rows of a CSV file from its header on, also of a zipped one, and the number of the header's line."""
+    skip, line = header_of(path)
+    with bytes_of(path) as raw:
+        text = io.TextIOWrapper(raw, encoding="utf-8-sig", newline="")
+        for _ in range(skip):
+            text.readline()
+        yield skip + 1, csv.reader(text, delimiter=delimiter(line))
+
+
+def bytes_of(path: str) -> Any:
+    """A file opened to be read, also a zipped one."""
+    return gzip.open(path, "rb") if path.lower().endswith(".gz") else Path(path).open("rb")
 
 
 def delimiter(line: str) -> str:
     """What stands between the values: the commonest mark of the first line."""
-    return max(",;\t|", key=re.sub('"[^"]*"', "", line).count)
+    return max(_MARKS, key=re.sub('"[^"]*"', "", line).count)
 
 
 def first_line(path: str) -> str:
     """The first line of a file, also of a zipped one."""
+    with refusing(path), bytes_of(path) as file:
+        return str(file.readline(_LONG).decode("utf-8-sig", errors="replace"))
+
+
+def _read(file: Any) -> Iterator[bytes]:
+    while line := file.readline(_LONG):
+        yield line
+
+
+@contextmanager
+def refusing(path: str) -> Iterator[None]:
+    """A context in which a file that cannot be read is refused."""
     try:
-        with gzip.open(path, "rb") if path.lower().endswith(".gz") else Path(path).open("rb") as file:
-            return file.readline(2**20).decode("utf-8-sig", errors="replace")
+        yield
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"{path} cannot be read ({error})") from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import glob
 import json
 import os
@@ -15,7 +16,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fliptron.encoding.records import Table
-from fliptron.lines import check_header, commas_in, delimiter, first_line, flaw, suffix_of, words_in
+from fliptron.flaws import flaw, of_another_kind
+from fliptron.lines import (
+    bytes_of,
+    check_header,
+    commas_in,
+    delimiter,
+    first_line,
+    header_of,
+    refusing,
+    suffix_of,
+    words_in,
+)
 from fliptron.refusals import InputError, missing
 
 NAMES: Mapping[str, tuple[str, ...]] = {
@@ -39,6 +51,7 @@ _PLAIN = {
     "TIMESTAMP WITH TIME ZONE": "make_timestamp(epoch_us({}))",  # the moment, as UTC's clocks showed it
     "HUGEINT": "CAST({} AS VARCHAR)",  # no number of NumPy's: labels would lose their last digits
     "UHUGEINT": "CAST({} AS VARCHAR)",
+    "BIGNUM": "CAST({} AS VARCHAR)",
 }
 _MOMENTS = ("DATE", "TIME", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE")
 _TALK = ("Possible", "*", "Original Line", "LINE", "This", "Try", "^")
@@ -81,11 +94,15 @@ class TableFile:
 
     def __init__(self, name: str, made: Made | None = None) -> None:
         self.name = name
+        self._names: dict[str, str] = {}
         self._duckdb = duckdb()
         if made is None:
             self._paths, self._spool = found_files(name)
-            self._source = _reader(name, self._paths)
-            check_header(self._paths[0], self._called(self._paths[0]))
+            with self._renaming():
+                self._paths = self._without_marks()
+                for path in self._paths:
+                    check_header(path, self._called(path))
+                self._source = _reader(name, self._paths)
         else:
             self._paths, self._spool, self._source = made.paths, made.folder, made.query
         self._asked = [[glob.escape(path) for path in self._paths]]  # a * in a file's name is only a *
@@ -103,6 +120,7 @@ class TableFile:
         if plain:
             self._source = f"(SELECT * REPLACE ({', '.join(plain)}) FROM {self._source})"
         if made is None and self.columns == ["json"]:  # what DuckDB makes of other values than objects
+            self._refuse_flaws()
             what = "something else" if self.rows("SELECT 1 FROM {} LIMIT 1") else "no rows"
             raise InputError(f"{self._title} holds {what}; a JSON object of names and values is expected in every line")
         self.mixed = {name for name, kind in described.items() if kind == "JSON"}
@@ -161,12 +179,58 @@ class TableFile:
             with connected() as database:
                 yield database
         except self._duckdb.Error as error:
-            found = next(filter(None, (flaw(path, self._called(path)) for path in self._paths)), None)
-            if found is not None:
-                raise InputError(found) from None
-            lines = [" ".join(line.split()) for line in str(error).splitlines() if line.strip()]
-            told = [line for line in lines if not line.startswith(_TALK)]
-            raise InputError(f"{self._title} cannot be read ({'; '.join(told[:2])})") from None
+            self._refuse_flaws()
+            if "infinity" in str(error):
+                self._refuse_infinity()
+            with self._renaming():
+                kind = of_another_kind(str(error))
+                if kind is not None:
+                    raise InputError(f"{self._title}: {kind}") from None
+                lines = [" ".join(line.split()) for line in str(error).splitlines() if line.strip()]
+                told = [line for line in lines if not line.startswith(_TALK)]
+                raise InputError(f"{self._title} cannot be read ({'; '.join(told[:2])})") from None
+
+    def _refuse_flaws(self) -> None:
+        """Say what is wrong with the first file that has a flaw."""
+        found = next(filter(None, (flaw(path, self._called(path)) for path in self._paths)), None)
+        if found is not None:
+            raise InputError(found) from None
+
+    def _refuse_infinity(self) -> None:
+        """DuckDB takes inf for a day after all others, which no clock shows."""
+        for name in (name for name, kind in self.kinds.items() if kind in ("DATE", "TIMESTAMP")):
+            numbered = f"SELECT row_number() OVER () - 1 AS place, {quoted(name)} AS value FROM {{}}"
+            found = self.rows(f"SELECT place FROM ({numbered}) WHERE isinf(value) ORDER BY place LIMIT 1")
+            if found:
+                what = f"column {name!r} holds something infinite in row {found[0][0]}"
+                raise InputError(f"{self._title}: {what}; a time, or a finite number, is expected") from None
+
+    def _without_marks(self) -> list[str]:
+        """The files; those of JSON lines that begin with a byte order mark are copied without it."""
+        paths = list(self._paths)
+        for at, path in enumerate(paths):
+            if _READERS.get(suffix_of(Path(path))) != "read_json":
+                continue
+            with refusing(path), bytes_of(path) as file:
+                if file.read(3) == codecs.BOM_UTF8:
+                    self._spool = self._spool or Spool()
+                    paths[at] = str(Path(self._spool.name) / f"{at}.jsonl")
+                    self._names[paths[at]] = self._called(path)
+                    with open(paths[at], "wb") as copy:
+                        shutil.copyfileobj(file, copy)
+        return paths
+
+    @contextmanager
+    def _renaming(self) -> Iterator[None]:
+        """Nobody is told where copies of files are kept."""
+        try:
+            yield
+        except InputError as error:
+            text = str(error)
+            for path in self._paths:
+                called = self._called(path)
+                text = text.replace(f'file "{path}"', called).replace(f"File '{path}'", called).replace(path, called)
+            raise InputError(text) from None
 
     @property
     def _title(self) -> str:
@@ -174,7 +238,7 @@ class TableFile:
 
     def _called(self, path: str) -> str:
         """What a file is called in messages: nobody knows where standard input is kept."""
-        return self._title if self.name == "-" else path
+        return self._title if self.name == "-" else self._names.get(path, path)
 
 
 @contextmanager
@@ -256,6 +320,8 @@ def found_files(name: str, suffixes: Iterable[str] = _READERS) -> tuple[list[str
         if sys.stdin is None:
             raise InputError("standard input is closed; a table is expected there")
         content = sys.stdin.buffer.read(8)
+        if content.startswith(codecs.BOM_UTF8):
+            content = content[3:] + sys.stdin.buffer.read(8)
         kind = ".gz" if content[:2] == b"\x1f\x8b" else ".parquet" if content[:4] == b"PAR1" else ""
         if kind != ".parquet":
             first = content.lstrip()[:1] if kind == "" else b""
@@ -265,7 +331,7 @@ def found_files(name: str, suffixes: Iterable[str] = _READERS) -> tuple[list[str
             file.write(content)
             while part := sys.stdin.buffer.read(2**20):
                 file.write(part)
-        if kind == ".csv.gz" and first_line(str(path)).startswith("{"):
+        if kind == ".csv.gz" and _begins_an_object(path):
             path = path.rename(path.with_name("stdin.jsonl.gz"))
         return [str(path)], spool
     path = Path(name)
@@ -282,6 +348,14 @@ def found_files(name: str, suffixes: Iterable[str] = _READERS) -> tuple[list[str
     return found, None
 
 
+def _begins_an_object(path: Path) -> bool:
+    """Whether what came zipped from standard input is JSON lines."""
+    try:
+        return first_line(str(path)).startswith("{")
+    except InputError as error:
+        raise InputError(str(error).replace(str(path), "standard input")) from None
+
+
 def _reader(name: str, paths: Sequence[str]) -> str:
     """The function of DuckDB that reads these files."""
     kinds = {suffix_of(Path(path)) for path in paths}
@@ -295,8 +369,15 @@ def _reader(name: str, paths: Sequence[str]) -> str:
     parts = ", union_by_name = true" if len(paths) > 1 else ""  # a column that a part lacks is missing there
     if how == "read_csv":
         whole = sum(os.path.getsize(path) for path in paths) <= _WHOLE
-        mark = delimiter(first_line(paths[0]))
-        told = f"header = true, delim = '{mark}', quote = '\"', escape = '\"'"
+        skip, line = header_of(paths[0])
+        other = next((path for path in paths if header_of(path)[0] != skip), None)
+        if other is not None:
+            where = f"line {skip + 1} of {paths[0]}"
+            raise InputError(
+                f"the names of the columns are in {where}, and in another line of {other}; one is expected"
+            )
+        told = f"header = true, delim = '{delimiter(line)}', quote = '\"', escape = '\"'"
+        told += f", skip = {skip}" if skip else ""
         told += ", decimal_separator = ','" if commas_in(paths[0]) else ""
         return f"read_csv(?, {told}{', sample_size = -1' if whole else ''}{parts})"
     return f"read_json(?, format = 'newline_delimited'{parts})" if how == "read_json" else f"read_parquet(?{parts})"

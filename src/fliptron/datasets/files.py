@@ -18,8 +18,9 @@ import platformdirs
 
 from fliptron.arrays import Array
 from fliptron.encoding.records import Table, as_column, is_missing
+from fliptron.flaws import not_utf8
 from fliptron.leaks import recoded_in
-from fliptron.lines import PADDED, decimal_commas, delimiter
+from fliptron.lines import PADDED, decimal_commas, delimiter, header_of
 from fliptron.refusals import InputError, missing
 from fliptron.tables import NAMES, TableFile, looks_like_a_log
 
@@ -183,10 +184,12 @@ def _chosen(names: list[str], label: str | None) -> str:
 def _lines(path: Path, label: str | None = None) -> tuple[list[str], list[tuple[int, list[str]]]]:
     """The names of a CSV file's columns, and its lines with their numbers."""
     with path.open(newline="", encoding="utf-8-sig") as file:
-        mark = delimiter(file.readline())
-        file.seek(0)
+        skip, first = header_of(str(path))
+        for _ in range(skip):
+            file.readline()
+        mark = delimiter(first)
         rows = csv.reader(file, delimiter=mark)
-        lines = [(number, [cell.strip() for cell in row]) for number, row in enumerate(rows, start=1) if row]
+        lines = [(number, [cell.strip() for cell in row]) for number, row in enumerate(rows, start=skip + 1) if row]
     names: list[str] = []
     if lines and (label in lines[0][1] or _is_header(lines[0][1], [row for _, row in lines[1:]])):
         names = lines.pop(0)[1]
@@ -200,7 +203,8 @@ def _lines(path: Path, label: str | None = None) -> tuple[list[str], list[tuple[
     for at in decimal_commas([row for _, row in lines]) if mark != "," else ():
         for _, row in lines:
             row[at] = row[at].replace(",", ".")
-    twice = next((name for name in names if names.count(name) > 1), None)
+    lower = [name.lower() for name in names]
+    twice = next((name for name in names if lower.count(name.lower()) > 1), None)
     if twice is not None:
         raise InputError(f"two columns are called {twice!r}; every name may be there once")
     return names or [f"x{j}" for j in range(width)], lines
@@ -253,7 +257,7 @@ def _refusing(path: Path) -> Iterator[None]:
     except FileNotFoundError:
         raise InputError(f"{path} does not exist") from None
     except UnicodeDecodeError:
-        raise InputError(f"{path} is not UTF-8 text; save it as UTF-8") from None
+        raise InputError(not_utf8(str(path), str(path))) from None
     except Exception as error:  # whatever a damaged or foreign file can raise
         raise InputError(f"{path} cannot be read ({' '.join(str(error).split())})") from None
 

@@ -35,6 +35,7 @@ from fliptron.shown import html
 from fliptron.tables import BATCH, NAMES, TableFile, from_json, quoted
 
 _KNOWN_BY = 20  # rows
+_EXACT = 2.0**53  # beyond it floats do not tell every whole number from the next
 _BY = " by "  # between what a file is known by and the column that orders it
 
 
@@ -319,11 +320,18 @@ class Log:
         found = self._file.rows(f"SELECT DISTINCT {quoted(name)} FROM {{}} LIMIT {MOST_CLASSES + 1}")
         try:
             values = [from_json(row[0]) if name in self._file.mixed else row[0] for row in found]
-            return {plain(value) for value in values if not is_missing(value)}
+            labels = {plain(value) for value in values if not is_missing(value)}
         except TypeError:
             raise InputError(
                 f"column {name!r} holds lists or the like; words or numbers are expected as labels"
             ) from None
+        long = [label for label in labels if self._file.kinds[name] == "DOUBLE" and abs(float(label)) >= _EXACT]
+        if long:
+            raise InputError(
+                f"column {name!r} holds {float(long[0]):.15g}, and numbers so large are not told from the next ones; "
+                "at most 2**53, or words, are expected as labels"
+            )
+        return labels
 
     def _labels(self) -> list[Any]:
         name, labels = self.roles["label"], self._played()

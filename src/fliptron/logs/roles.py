@@ -70,6 +70,13 @@ def assign(
     for role in ("label", "bit"):
         if role not in found:
             what = "the label that was played" if role == "label" else "what came back, right or wrong"
+            both = next((lower[name] for name in NAMES[role] if lower.get(name) in found.values()), None)
+            if both is not None:
+                other = next(each for each, name in found.items() if name == both)
+                raise InputError(
+                    f"column {both!r} is to be the log's {other}, and no other is called as its {role} is: say which "
+                    f"one holds {what}; it has {', '.join(given)}"
+                )
             raise InputError(
                 f"no column of the log is called {', '.join(NAMES[role][:4])} or the like: say which one holds {what}; "
                 f"it has {', '.join(given)}"
