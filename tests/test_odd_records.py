@@ -16,7 +16,21 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
-from fliptron import Choice, Encoder, InputError, Log, Policy, RidgeRegression, Schema, evaluate, learn_log
+from fliptron import (
+    Choice,
+    Encoder,
+    InputError,
+    Log,
+    Policy,
+    RidgeRegression,
+    Schema,
+    audit,
+    evaluate,
+    learn_log,
+    load,
+    read_log,
+    write_log,
+)
 from fliptron.cli.group import commands as main
 from fliptron.evaluation import LOGGED, Difference
 from fliptron.logs.tables import write_table
@@ -151,6 +165,36 @@ class TestRefusals:
                 call()
         assert not policy.encoder.moments.any()
         assert not Path("never.npz").exists()
+
+    def test_python_is_told_in_a_sentence_too(self, tmp_path: Path) -> None:
+        (tmp_path / "log.csv").write_text(HEAD + lines(300))
+        log = Log(tmp_path / "log.csv")
+        policy = learn_log(log, RidgeRegression, gamma=0.1, rounds=200)
+        odd: Any = None
+        one: Any = 1
+        for call, words in (
+            (lambda: audit("f.csv"), "the rounds are a str; a Log, or rounds such as trace.log, is expected"),
+            (lambda: audit(odd), "the rounds are a NoneType"),
+            (lambda: Log(tmp_path / "log.csv", labels=3), "labels is 3; a list of names is expected"),
+            (lambda: Log(tmp_path / "log.csv", features="age"), "features is 'age'; a list of names"),
+            (lambda: Log(tmp_path / "log.csv", others="age"), "others is 'age'; a list of names"),
+            (lambda: Log(tmp_path / "log.csv", kinds="age"), "kinds is 'age'; a dict is expected"),
+            (lambda: Schema.infer([{"a": 1}], ["a"]), r"given is \['a'\]; a dict is expected"),
+            (lambda: Encoder("x"), "the schema is a str; a Schema is expected"),
+            (lambda: Encoder.of(policy.encoder.schema, "3"), "n_classes is '3'"),
+            (lambda: policy.encoder.merge(3), "the other encoder is a int; an Encoder is expected"),
+            (lambda: next(log.batches(size="x")), "size is 'x'"),
+            (lambda: next(log.batches(size=0)), "size is 0"),
+            (lambda: next(log.batches(stop="x")), "stop is 'x'"),
+            (lambda: evaluate(log, {one: policy}), "a policy is called 1; a word is expected"),
+            (lambda: policy.save(odd), "the path is None; the name of a file is expected"),
+            (lambda: Policy.load(odd), "the path is None"),
+            (lambda: load(odd), "the path is None"),
+            (lambda: read_log(odd), "the path is None"),
+            (lambda: write_log(tmp_path / "a.csv", odd), "the rounds are a NoneType"),
+        ):
+            with pytest.raises(InputError, match=words):
+                call()
 
     def test_logs_and_policies_that_are_none(self, tmp_path: Path) -> None:
         (tmp_path / "log.csv").write_text(HEAD + lines(300))

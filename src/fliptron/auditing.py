@@ -78,6 +78,8 @@ def audit(
                 progress(done)
         found = plateaus.estimate()
         return found if rounds.has_probabilities else _without_probabilities(found, ones, done)
+    if not isinstance(rounds, Rounds):
+        raise InputError(f"the rounds are a {type(rounds).__name__}; a Log, or rounds such as trace.log, is expected")
     table = with_margins(rounds, n_classes)
     plateaus = Plateaus(n_classes=_classes(table, n_classes), window=window, half_life=half_life)
     cuts = np.linspace(0, len(table), max(round(len(table) / plateaus.window), 1) + 1).astype(int)

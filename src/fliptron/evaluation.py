@@ -30,7 +30,7 @@ from fliptron.logs.log import Log
 from fliptron.noise.estimate import Z95, Estimate, Interval
 from fliptron.noise.plateaus import Plateaus
 from fliptron.policy import Policy
-from fliptron.refusals import InputError, whole
+from fliptron.refusals import InputError, shown, whole
 from fliptron.shown import axes as new_axes
 from fliptron.shown import frame, html
 from fliptron.tables import BATCH
@@ -246,6 +246,8 @@ def _check(log: Any, policies: Any) -> None:
     if not isinstance(policies, Mapping):
         raise InputError(f"the policies are a {type(policies).__name__}; a dict of policies by name is expected")
     for name, policy in policies.items():
+        if not isinstance(name, str):
+            raise InputError(f"a policy is called {shown(name)}; a word is expected")
         if name == LOGGED:
             raise InputError(f"{LOGGED!r} is the name of the policy that made the log; another is expected")
         if not isinstance(policy, Policy) and policy not in log.others:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from inspect import signature
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +18,7 @@ from fliptron.learners.base import Learner
 from fliptron.learners.fliptron import Fliptron
 from fliptron.noise.estimate import Estimate
 from fliptron.output import write_whole
-from fliptron.refusals import InputError, shown, whole
+from fliptron.refusals import InputError, path_of, shown, whole
 from fliptron.rounds import MOST_CLASSES, Decision, Rounds
 from fliptron.shown import html
 
@@ -232,13 +231,13 @@ class Policy:
                 "learnt": self.learnt,
             }
             content = self.learner.packed({"policy": about}, self.encoder.arrays())
-        write_whole(Path(path), content)
+        write_whole(path_of(path), content)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Policy:
         """Read what `save` wrote. The policy goes on as if it had never stopped."""
-        learner = Learner.load(path)
-        with files.opened(Path(path)) as saved:
+        learner = Learner.load(path := path_of(path))
+        with files.opened(path) as saved:
             about = saved.more.get("policy")
             if not isinstance(about, dict):
                 raise InputError(

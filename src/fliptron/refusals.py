@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 _LONG = 200  # characters of a value that are still read, and bits of a number
@@ -56,6 +58,27 @@ def one_of(name: str, value: Any, allowed: Iterable[str]) -> str:
         *most, last = (repr(word) for word in words)
         raise InputError(f"{name} is {shown(value)}; {', '.join(most)} or {last} is expected")
     return value
+
+
+def path_of(value: Any) -> Path:
+    """The path of a file, if it can be one."""
+    if not isinstance(value, str | os.PathLike):
+        raise InputError(f"the path is {shown(value)}; the name of a file is expected")
+    return Path(value)
+
+
+def names_of(what: str, value: Any) -> list[str]:
+    """A list of names."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise InputError(f"{what} is {shown(value)}; a list of names is expected")
+    return list(value)
+
+
+def mapping_of(what: str, value: Any) -> dict[Any, Any]:
+    """A dict, or nothing for None."""
+    if value is not None and not isinstance(value, Mapping):
+        raise InputError(f"{what} is {shown(value)}; a dict is expected")
+    return dict(value or {})
 
 
 def missing(what: str, extra: str) -> InputError:

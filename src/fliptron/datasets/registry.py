@@ -14,7 +14,7 @@ from fliptron.arrays import Array
 from fliptron.datasets import synthetic
 from fliptron.datasets.dataset import Dataset
 from fliptron.datasets.files import Content, File, fetch, find, parse_idx, read, read_records, without_leaks
-from fliptron.refusals import InputError, missing
+from fliptron.refusals import InputError, mapping_of, missing, path_of
 from fliptron.tables import is_table
 
 _BY_HAND = "put it there by hand, or point FLIPTRON_DATA at a folder that has it"
@@ -80,7 +80,7 @@ def load(
     >>> iris.n_rows, iris.n_features, iris.n_classes
     (150, 4, 3)
     """
-    entry = REGISTRY.get(str(name))
+    entry, kinds = REGISTRY.get(str(path_of(name))), mapping_of("kinds", kinds)
     if rows is not None and (entry is None or "synthetic" not in entry.source):
         raise InputError(f"rows is {rows}, but {name} has the rows it has; only synthetic sets come in any size")
     if entry is not None and label is not None:

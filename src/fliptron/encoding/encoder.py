@@ -61,6 +61,10 @@ class Encoder:
     """
 
     def __init__(self, schema: Schema, *, curves: int = 0, seed: int = 0) -> None:
+        if not isinstance(schema, Schema):
+            raise InputError(
+                f"the schema is a {type(schema).__name__}; a Schema is expected, such as Schema.infer finds"
+            )
         self.schema = schema
         columns = [column for column in schema.columns if column.kind != "unused"]
         self._numbers = [column for column in columns if column.numbers]
@@ -109,7 +113,7 @@ class Encoder:
             is fewer than 32.
         """
         straight = cls(schema)
-        count = room_for(n_classes, straight.n_features) if curves == "auto" else curves
+        count = room_for(whole("n_classes", n_classes, 2), straight.n_features) if curves == "auto" else curves
         return cls(schema, curves=count) if count else straight
 
     def encode(self, record: Mapping[str, Any], *, update: bool = True) -> Any:
@@ -222,6 +226,8 @@ class Encoder:
 
     def merge(self, other: Encoder) -> None:
         """Take in the means and variances of an encoder with the same schema, which saw other records."""
+        if not isinstance(other, Encoder):
+            raise InputError(f"the other encoder is a {type(other).__name__}; an Encoder is expected")
         if not self.like(other):
             raise InputError("the other encoder has another schema or other curves; encoders of one kind can be merged")
         self.moments[:] = merged(self.moments, other.moments)

@@ -14,7 +14,7 @@ import numpy as np
 
 from fliptron.arrays import Array
 from fliptron.encoding.records import Table, is_missing, is_no_number, moment, word_of
-from fliptron.refusals import InputError, one_of, shown, whole
+from fliptron.refusals import InputError, mapping_of, one_of, shown, whole
 
 Kind = Literal["number", "boolean", "time", "clock", "category", "many", "unused"]
 """What a column holds. A *clock* is a time that never goes back, so that only the hour and the weekday can come again.
@@ -87,7 +87,7 @@ class Schema:
         given
             The kinds of columns by name, where they are known: "number", "boolean", "time", "category" or "many".
         """
-        table, given = Table.of(records), dict(given or {})
+        table, given = Table.of(records), mapping_of("given", given)
         for name in given:
             if name not in table.columns:
                 raise InputError(f"a kind is given for column {name!r}, which is not there; {_some(table.columns)} are")

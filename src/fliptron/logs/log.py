@@ -29,7 +29,7 @@ from fliptron.logs.roles import (
     numbers_of,
     plain,
 )
-from fliptron.refusals import InputError, real, whole
+from fliptron.refusals import InputError, mapping_of, names_of, real, whole
 from fliptron.rounds import LEAST_PROBABILITY, MOST_CLASSES, Rounds
 from fliptron.shown import html
 from fliptron.tables import BATCH, NAMES, TableFile, from_json, quoted
@@ -95,6 +95,7 @@ class Log:
         format: str | None = None,  # noqa: A002  # as pandas calls it
     ) -> None:
         self.name = _name(source)
+        labels, features, others, kinds = _checked(labels, features, others, kinds)
         self._told: dict[str, Any] = {
             "label": label, "bit": bit, "probability": probability, "greedy": greedy, "margin": margin, "time": time,
             "features": features, "labels": labels, "kinds": kinds, "others": others,
@@ -118,7 +119,7 @@ class Log:
         """Columns that say what other policies would have played."""
         named = [self.roles[each] for each in ("label", "greedy") if each in self.roles]
         self._file.keep_words(
-            [*named, *self.others], [name for name, kind in (kinds or {}).items() if kind in ("category", "many")]
+            [*named, *self.others], [name for name, kind in kinds.items() if kind in ("category", "many")]
         )
         check_others(self.others, given, self.roles | ({} if time is None else {"time": time}))
         self._besides = besides = not_features(given) if made is None else made.besides
@@ -167,7 +168,8 @@ class Log:
         stop
             The round to stop before; None: after the last.
         """
-        skip = whole("skip", skip, 0)
+        size, skip = whole("size", size, 1), whole("skip", skip, 0)
+        stop = None if stop is None else whole("stop", stop, 0)
         last = self.n_rounds if stop is None else min(stop, self.n_rounds)
         some = f" LIMIT {max(last - skip, 0)} OFFSET {skip}" if skip or last < self.n_rounds else ""
         for table in self._file.batches(self._wanted, size=size, rest=self._order + some):
@@ -368,6 +370,13 @@ def _name(source: Any) -> str:
     if not isinstance(source, str | os.PathLike):
         raise InputError(f"the log is a {type(source).__name__}; the name of a file, or a bandit_feedback, is expected")
     return str(source)
+
+
+def _checked(labels: Any, features: Any, others: Any, kinds: Any) -> tuple[Any, Any, list[str], dict[str, str]]:
+    """Lists and dicts, as they must be."""
+    labels = None if labels is None else names_of("labels", labels)
+    features = None if features is None else names_of("features", features)
+    return labels, features, names_of("others", others), mapping_of("kinds", kinds)
 
 
 def _fixed(probability: str | float | None) -> float | None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from fliptron.arrays import Array
 from fliptron.output import whole_file
-from fliptron.refusals import InputError
+from fliptron.refusals import InputError, path_of
 from fliptron.rounds import Rounds
 from fliptron.tables import TableFile, connected, duckdb, literal, said
 
@@ -31,7 +31,7 @@ def read_log(path: str | os.PathLike[str]) -> Rounds:
         `greedy`, `probability` and `bit`, and either `margin` or the examples as `x0`, `x1`, … Other columns are
         ignored.
     """
-    path = Path(path)
+    path = path_of(path)
     _format(path)
     if path.is_dir():
         raise InputError(f"{path} is not a file")
@@ -66,9 +66,11 @@ def write_log(path: str | os.PathLike[str], rounds: Rounds) -> None:
     rounds
         Such as `trace.log`. Examples become columns `x0`, `x1`, …
     """
+    if not isinstance(rounds, Rounds):
+        raise InputError(f"the rounds are a {type(rounds).__name__}; rounds such as trace.log are expected")
     columns = rounds.columns()
     X = columns.pop("X", None)
-    write_table(Path(path), columns | ({} if X is None else {f"x{j}": X[:, j] for j in range(X.shape[1])}))
+    write_table(path_of(path), columns | ({} if X is None else {f"x{j}": X[:, j] for j in range(X.shape[1])}))
 
 
 def write_table(path: Path, columns: Mapping[str, Array]) -> None:
