@@ -241,6 +241,18 @@ class TestRefusals:
         assert "is a folder" in refused.stderr
         assert "learning" not in refused.stderr
 
+    def test_an_npz_that_is_no_policy_is_left_alone(self, tmp_path: Path) -> None:
+        log, path, run = log_of(tmp_path / "log.csv"), tmp_path / "mine.npz", CliRunner().invoke
+        np.savez(path, X=np.ones(3))
+        before = path.read_bytes()
+        learn = ["learn", str(log), "--learner", "RidgeRegression", "--save", str(path)]
+        for more in ([], ["--fresh"]):
+            assert run(main, [*learn, *more]).exit_code == 2
+        assert "holds no policy of ours; it is left alone" in " ".join(run(main, [*learn, "--fresh"]).stderr.split())
+        assert path.read_bytes() == before
+        path.unlink()
+        assert [run(main, [*learn, *more]).exit_code for more in ([], ["--fresh"])] == [0, 0]
+
     def test_standard_streams_may_be_closed(self) -> None:
         for command in ("data >&-", "estimate - <&-"):
             told = subprocess.run(

@@ -215,6 +215,9 @@ class TestFlaws:
         assert log.labels == (str(10**60), str(10**60 + 1))
         with pytest.raises(InputError, match=r"column 'shown' holds 1e[+]60, and numbers so large are not told from"):
             Log(written(tmp_path / "a.jsonl", rows))
+        table = [{"age": row["age"], "kind": row["shown"]} for row in rows]
+        with pytest.raises(InputError, match=r"column 'kind' holds 1e[+]60, and numbers so large"):
+            load(written(tmp_path / "b.jsonl", table))
 
     def test_the_line_that_is_no_text_is_named(self, tmp_path: Path) -> None:
         path = written(tmp_path / "a.csv", [row | {"city": "Rome"} for row in rounds(40)])
@@ -359,6 +362,33 @@ class TestRun:
         assert "size: category of" in told.stderr
         assert "age: number" in told.stderr
         assert "column 'agee', which is not there" in refusal(*run, "--kind", "agee=number")
+
+    def test_tables_in_parts_and_from_standard_input(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(tmp_path)
+        rows = [{"id": "007", "age": i % 11, "kind": ("01", "1")[i * 7 % 11 % 2]} for i in range(40)]
+        written(Path("t.csv"), rows)
+        Path("days").mkdir()
+        written(Path("days/1.csv"), rows[:25])
+        written(Path("days/2.csv"), rows[25:])
+        run = ["run", "--rounds", "200", "--seeds", "1", "--learner", "RidgeRegression", "--json", "--out"]
+        errors = []
+        for at, name in enumerate(("t.csv", "days", "days/*.csv", "-")):
+            content = Path("t.csv").read_text() if name == "-" else None
+            told = CliRunner().invoke(main, [*run, f"o{at}", "--dataset", name], input=content)
+            assert told.exit_code == 0, told.stderr
+            errors.append(json.loads(told.stdout)[0]["error_mean"])
+        assert len(set(errors)) == 1
+        assert load("days").classes == load("t.csv").classes == ("01", "1")
+        assert load("days").name == load("days/*.csv").name == "days"
+        bad = refusal(*run, "o", "--dataset", "-", given="a,kind\n1,2\n3\n")
+        assert "standard input: line 3 has 1 values; 2 are expected" in bad
+        assert "workers cannot read standard input" in refusal(
+            *run, "o", "--dataset", "-", "--cluster", "tcp://x:1", given=""
+        )
+        with pytest.raises(InputError, match="rows of several files are only read encoded"):
+            load("days", encode=False)
+        with pytest.raises(InputError, match="is not a data set"):
+            load("nights")
 
     def test_kinds_are_for_rows_that_are_encoded(self) -> None:
         with pytest.raises(InputError, match="kinds of x0 are given, but rows that are not encoded are only numbers"):

@@ -302,6 +302,14 @@ def is_table(path: Path) -> bool:
     return suffix_of(path) in _READERS
 
 
+def parts_of(name: str) -> list[str]:
+    """The files that the name of a folder, or a pattern, stands for; none if it is that of a file."""
+    path = Path(name)
+    if path.is_dir():
+        return sorted(str(each) for each in path.iterdir() if is_table(each))
+    return [] if path.exists() else sorted(each for each in glob.glob(name) if is_table(Path(each)))
+
+
 def duckdb() -> Any:
     """DuckDB, or a sentence on how to get it."""
     try:

@@ -14,6 +14,7 @@ from fliptron.cli.show import sentence, show, show_estimate
 from fliptron.experiments.roster import ROSTER, TOLD, settings
 from fliptron.interrupts import unbroken
 from fliptron.learners.base import Learner
+from fliptron.learners.files import is_saved
 from fliptron.learning import Progressive, learn_log
 from fliptron.output import writable_file
 from fliptron.policy import Policy
@@ -77,6 +78,8 @@ def learn(
     share = real("holdout", holdout, 0.0, 0.99)
     given = {"gamma": gamma, "seed": seed, "rates": None if rates is None else tuple(Rates.of(rates))}
     chosen = {name: value for name, value in given.items() if value is not None}
+    if path.is_file() and fresh and not is_saved(path):
+        raise InputError(f"{path} is there and holds no policy of ours; it is left alone, and another name is expected")
     start: Any = _begun(path, learner, chosen) if path.exists() and not fresh else _new(learner or "Fliptron", rates)
     opened = open_log(log, columns)
     writable_file(path)

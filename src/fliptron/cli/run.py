@@ -18,7 +18,7 @@ from fliptron.cli.playing import play_with_progress
 from fliptron.cli.reading import KIND, kinds_of
 from fliptron.cli.show import show
 from fliptron.datasets.dataset import Dataset
-from fliptron.experiments.plan import grid
+from fliptron.experiments.plan import Spec, grid
 from fliptron.experiments.roster import DEFAULT, ROSTER, TOLD, build, settings
 from fliptron.experiments.runner import data
 from fliptron.output import writable_file
@@ -30,6 +30,7 @@ from fliptron.results import Results
 from fliptron.rounds import Rates
 from fliptron.simulation import simulate
 from fliptron.stream import Order
+from fliptron.tables import found_files
 
 _COLUMNS = 20  # that are shown
 
@@ -39,7 +40,8 @@ _COLUMNS = 20  # that are shown
     "--dataset",
     default="digits",
     show_default=True,
-    help="A name from `fliptron data`, or a table (.csv, .parquet, .jsonl), .npz or libsvm file.",
+    help="A name from `fliptron data`, or a table (.csv, .parquet, .jsonl; also a folder or a quoted pattern of such "
+    "files, or - for standard input), .npz or libsvm file.",
 )
 @click.option("--label", metavar="COLUMN", help="The column of right labels. Default: one called so, or the last.")
 @KIND
@@ -141,6 +143,7 @@ def run(
         if not save.endswith(".npz"):
             raise InputError(f"--save is {save!r}; a name that ends in .npz is expected")
         writable_file(save)
+    dataset, spool = _file_of(dataset, cluster)
     chosen = {name: {"gamma": [gamma]} if gamma is not None and "gamma" in settings(name) else {} for name in names}
     first = whole("seed", first_seed, 0, 2**62)
     specs = grid(
@@ -157,7 +160,7 @@ def run(
         label=label,
         kinds=kinds_of(kinds),
     )
-    loaded, _ = data(specs[0])
+    loaded = _loaded(specs[0], "standard input" if spool else dataset)
     _describe(loaded, quiet=as_json)
     for spec in specs[::seeds]:
         build(spec.learner, loaded, seed=0, **spec.effective)  # refuses what it must before anything is played
@@ -184,6 +187,23 @@ def run(
             click.echo(f"Saved:   {save} ({best})", err=as_json)
     if interrupted or failed:
         raise SystemExit(INTERRUPTED if interrupted else 1)
+
+
+def _file_of(dataset: str, cluster: str | None) -> tuple[str, Any]:
+    """The name of a data set, and for standard input of a file that it is in as long as what comes with it is held."""
+    if dataset != "-":
+        return dataset, None
+    if cluster:
+        raise InputError("a cluster's workers cannot read standard input; a file that all can see is expected")
+    (path,), spool = found_files(dataset)
+    return path, spool
+
+
+def _loaded(spec: Spec, called: str) -> Dataset:
+    try:
+        return data(spec)[0]
+    except InputError as error:
+        raise InputError(str(error).replace(spec.dataset, called)) from None
 
 
 def _describe(dataset: Dataset, *, quiet: bool) -> None:

@@ -22,7 +22,7 @@ from fliptron.flaws import not_utf8
 from fliptron.leaks import recoded_in
 from fliptron.lines import PADDED, decimal_commas, delimiter, header_of
 from fliptron.refusals import InputError, missing
-from fliptron.tables import NAMES, TableFile, looks_like_a_log
+from fliptron.tables import NAMES, TableFile, looks_like_a_log, parts_of
 
 _LABEL = ("label", "class", "target", "y")  # what a column of right labels may be called
 _WHOLE = re.compile(r"[+-]?\d+")
@@ -127,15 +127,16 @@ def read_records(path: Path, label: str | None = None) -> tuple[Table, Array]:
     The label is in the column named, or in one that is called like it, or in the last one.
     """
     with _refusing(path):
-        if not path.exists():
+        if not path.exists() and not parts_of(str(path)):
             raise FileNotFoundError
-        if path.suffix.lower() == ".csv":
+        if path.suffix.lower() == ".csv" and path.is_file():
             names, lines = _lines(path, label)
             cells = zip(*(row for _, row in lines), strict=True)
             columns = {name: as_column(list(column)) for name, column in zip(names, cells, strict=True)}
             first = lines[0][0]
         else:
             file = TableFile(str(path))
+            file.keep_words([_chosen(file.columns, label)])
             parts = list(file.batches(file.columns))
             if not parts:
                 raise InputError("the file is empty; rows with a label are expected")
@@ -148,6 +149,9 @@ def read_records(path: Path, label: str | None = None) -> tuple[Table, Array]:
         gaps = [is_missing(value) for value in y.tolist()]
         if any(gaps):
             raise InputError(f"line {first + gaps.index(True)} has no label in column {chosen!r}")
+        if y.dtype.kind == "f" and np.abs(y).max() >= _EXACT:
+            what = f"column {chosen!r} holds {np.abs(y).max():.15g}"
+            raise InputError(f"{what}, and numbers so large are not told from the next ones; words are expected there")
         words = y.dtype.kind == "O" and all(isinstance(value, str) for value in y)
         return Table(columns, y.size), _labels(y.tolist()) if words else y
 

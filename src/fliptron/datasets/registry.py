@@ -15,7 +15,7 @@ from fliptron.datasets import synthetic
 from fliptron.datasets.dataset import Dataset
 from fliptron.datasets.files import Content, File, fetch, find, parse_idx, read, read_records, without_leaks
 from fliptron.refusals import InputError, mapping_of, missing, path_of
-from fliptron.tables import is_table
+from fliptron.tables import is_table, parts_of
 
 _BY_HAND = "put it there by hand, or point FLIPTRON_DATA at a folder that has it"
 
@@ -57,8 +57,8 @@ def load(
     Parameters
     ----------
     name
-        A name that ``fliptron data`` lists, or the path of a table (``.csv``, ``.parquet``, ``.jsonl``), an ``.npz``
-        (X, y) or a libsvm file.
+        A name that ``fliptron data`` lists, or the path of a table (``.csv``, ``.parquet``, ``.jsonl``; also of a
+        folder or a pattern of them), an ``.npz`` (X, y) or a libsvm file.
     unit_norm
         Scale every row to length 1, as the theory asks. Without it rows stay as they are.
     rows
@@ -86,15 +86,19 @@ def load(
     if entry is not None and label is not None:
         raise InputError(f"label is {label!r}, but {name} has the labels it has; only a table's column can be named")
     if entry is None:
-        path = Path(name)
-        if not path.suffix and not path.exists():
+        path, parts = Path(name), parts_of(str(name))
+        if not path.suffix and not path.exists() and not parts:
             raise InputError(f"{name} is not a data set; one of {', '.join(REGISTRY)} or a file is expected")
+        tables = is_table(path) or bool(parts)
         if encode is None:
-            encode = unit_norm and dtype == "float64" and (is_table(path) or path.suffix == ".npz")
+            encode = unit_norm and dtype == "float64" and (tables or path.suffix == ".npz")
         try:
-            if encode and is_table(path):
+            if encode and tables:
                 table, y = read_records(path, label)
-                return _encoded(table, y, without_leaks(table, y, kinds), name=path.stem, source=str(path))
+                called = path.stem.replace("*", "") or path.parent.name or "tables"
+                return _encoded(table, y, without_leaks(table, y, kinds), name=called, source=str(path))
+            if parts:
+                raise InputError("the rows of several files are only read encoded; one file is expected")
             X, y = read(path, label)
             if encode and not hasattr(X, "tocoo"):
                 return _encoded(np.asarray(X), y, kinds, name=path.stem, source=str(path))

@@ -21,6 +21,7 @@ from fliptron.experiments.roster import PEERS, ROSTER, TOLD, effective, maker, m
 from fliptron.refusals import InputError, whole
 from fliptron.rounds import Rates
 from fliptron.stream import Order
+from fliptron.tables import parts_of
 
 # What cannot change a number: how things are said, written and kept.
 _BESIDE = ("fliptron.output", "fliptron.refusals", "fliptron.learners.files", "fliptron.source")
@@ -107,8 +108,8 @@ def _identity(dataset: str) -> str:
     ]
     code = source.digest("fliptron.datasets.registry", without=(*_BESIDE, *others))
     if entry is None:  # a user's file may change under its name
-        path = Path(dataset)
-        return code + (hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "")
+        paths = [each for each in (Path(each) for each in parts_of(dataset) or [dataset]) if each.is_file()]
+        return code + "".join(hashlib.sha256(path.read_bytes()).hexdigest() for path in paths)
     return code + "".join(file.sha256 for file in entry.files)
 
 

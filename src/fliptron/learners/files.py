@@ -78,6 +78,15 @@ def opened(path: Path) -> Iterator[Saved]:
         raise InputError(f"{path} is not a saved learner ({' '.join(str(error).split())})") from None
 
 
+def is_saved(path: Path) -> bool:
+    """Whether a file is one of a saved learner, of whatever version, and not just any `.npz`."""
+    try:
+        with zipfile.ZipFile(path) as members:
+            return "about.npy" in members.namelist()
+    except (OSError, ValueError, zipfile.BadZipFile):
+        return False
+
+
 class Saved:
     """A file that may hold a learner. Nothing in it is compressed: a small file cannot become a large learner."""
 
