@@ -1,9 +1,10 @@
 """Memory and speed of reading logs that do not fit in memory: benchmarks/results/memory.md.
 
     python benchmarks/memory.py 1e7 1e8
+    python benchmarks/memory.py 1e6 Fliptron
 
-`estimate` and `learn` each run in a process of their own, whose peak is what the system says it was. The logs are made
-in `out/memory`.
+`estimate`, and `learn` of LeastMeanSquares or of a learner that is named, each run in a process of their own, whose
+peak is what the system says it was. The logs are made in `out/memory`.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ FROM range({rows}) AS rows(i)
 """
 _TRY = """
 import json, resource, sys, time
-from fliptron import LeastMeanSquares, Log, audit, learn_log
+import fliptron
+from fliptron import Log, audit, learn_log
 began = time.perf_counter()
 log = Log(sys.argv[1], features=["age", "city"])
-audit(log) if sys.argv[2] == "estimate" else learn_log(log, LeastMeanSquares)
+audit(log) if sys.argv[2] == "estimate" else learn_log(log, getattr(fliptron, sys.argv[3]))
 print(json.dumps([time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]))
 """
 
@@ -44,18 +46,19 @@ def made(rows: int) -> Path:
 
 
 def main() -> None:
-    sizes = [int(float(each)) for each in sys.argv[1:]] or [10**6, 10**7]
+    learner = next((each for each in sys.argv[1:] if not each[0].isdigit()), "LeastMeanSquares")
+    sizes = [int(float(each)) for each in sys.argv[1:] if each != learner] or [10**6, 10**7]
     rows = []
     for size in sizes:
         for what in ("estimate", "learn"):
-            command = [sys.executable, "-c", _TRY, str(made(size)), what]
+            command = [sys.executable, "-c", _TRY, str(made(size)), what, learner]
             seconds, peak = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
             rows.append([f"{size:,}", what, f"{seconds:.1f}", f"{size / seconds / 1e6:.2f}", f"{peak:.0f}"])
             print(*rows[-1], flush=True)
     text = f"""# Logs larger than memory
 
 A log of six labels with margins, a number and a word per row, read from Parquet in batches. `learn` is of
-LeastMeanSquares. Made by `python benchmarks/memory.py {" ".join(f"{size:g}" for size in sizes)}`.
+{learner}. Made by `python benchmarks/memory.py {" ".join(sys.argv[1:])}`.
 
 {table(["rows", "what", "seconds", "million rows per second", "peak in MiB"], rows)}"""
     print(save(RESULT, text))

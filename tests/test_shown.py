@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
-from fliptron import Dataset, Fliptron, LeastMeanSquares, Policy, audit, simulate
+from fliptron import Dataset, Fliptron, InputError, LeastMeanSquares, Policy, audit, load, simulate
 
 
 @pytest.fixture(scope="module")
@@ -42,3 +43,16 @@ def test_learners_data_sets_and_policies(digits: Any) -> None:
     assert "&lt;hats&gt;" in policy._repr_html_()
     assert "category of 1: Rome" in policy._repr_html_()
     assert "encoded" in repr(Dataset.of_records([{"a": 1}, {"a": 2}], [0, 1]))
+
+
+def test_a_data_set_is_a_frame(digits: Any) -> None:
+    frame = digits.to_frame()
+    assert frame.shape == (1797, 65)
+    np.testing.assert_array_equal(frame.drop(columns="y").to_numpy(), digits.X)
+    assert frame["y"].tolist() == digits.y.tolist()
+    bytes_of = load("digits", dtype="uint8").to_frame()
+    np.testing.assert_allclose(bytes_of["x20"], frame["x20"], rtol=1e-6)
+    named = Dataset.of_records([{"a": 1.5}, {"a": 2.5}], ["hats", "bags"]).to_frame()
+    assert (named["x1"].tolist(), named["y"].tolist()) == ([1.5, 2.5], ["hats", "bags"])
+    with pytest.raises(InputError, match="digits is sparse; a data set with dense rows is expected"):
+        load("digits", dtype="sparse").to_frame()

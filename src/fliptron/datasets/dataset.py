@@ -11,7 +11,7 @@ import numpy as np
 from fliptron.arrays import Array, Csr, Matrix, Scaled, aligned, as_csr, as_labels, count_rows, gate
 from fliptron.encoding.records import is_missing
 from fliptron.refusals import InputError
-from fliptron.shown import html
+from fliptron.shown import frame, html
 
 if TYPE_CHECKING:
     from fliptron.encoding.encoder import Bends, Encoder
@@ -153,6 +153,15 @@ class Dataset:
             matrix = aligned(encoder.scaled(self.X[rows]))
             matrix.flags.writeable = False
         return _made(self.name, matrix, self.y[rows], self.n_features, self.classes, self.source, 1.0, None)
+
+    def to_frame(self) -> Any:
+        """One row per example: its features as x0, x1, … (of records as numbers and places, not scaled yet), and y."""
+        inner, scale = self.X if isinstance(self.X, Scaled) else (self.X, None)
+        if isinstance(inner, Csr):
+            raise InputError(f"{self.name} is sparse; a data set with dense rows is expected")
+        rows = inner if scale is None else inner * np.asarray(scale)[:, None]
+        columns = {f"x{j}": rows[:, j] for j in range(self.n_features)}
+        return frame(columns | {"y": [self.classes[r] for r in self.y]})
 
     def __repr__(self) -> str:
         inner = self.X.rows if isinstance(self.X, Scaled) else self.X
