@@ -295,12 +295,15 @@ class Growing:
         return Decision(label, int(self.scores(x).argmax()), probability)
 
     def chances(self, x: Any) -> dict[Any, float]:
-        """The softmax of the scores, by label."""
+        """How likely each label is right, as far as the learner can say; see `Learner.chances`."""
         if self.learner is None:
             return dict.fromkeys(self.labels, 1.0)
-        scores = self.scores(x)
-        odds = np.exp(scores - scores.max())
-        return dict(zip(self.labels, (odds / odds.sum()).tolist(), strict=True))
+        try:
+            found = self.learner.chances(self.row(x, grow=False)[None])[0]
+        except InputError:
+            _refuse_values(x)
+            raise
+        return dict(zip(self.labels, found.tolist(), strict=True))
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_score": None, "_pack": None, "_named": -1, "_counted": -1}

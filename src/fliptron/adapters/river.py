@@ -105,7 +105,10 @@ class NoisyBanditClassifier(base.Classifier):
         return growing.labels[int(growing.scores(x).argmax())]
 
     def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
-        """The softmax of the scores: for `Fliptron`, the belief that a label is right.
+        """How likely each label is right, as far as the learner can say; see `Learner.chances`.
+
+        `Fliptron` tells its belief, in which the doubt about its weights counts. Of other learners it is the softmax of
+        the scores, which merely orders the labels.
 
         Parameters
         ----------

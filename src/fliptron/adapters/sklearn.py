@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import softmax
 
 from fliptron.adapters.growing import build, estimate_of, with_seed
 from fliptron.arrays import Array, SparseRow
@@ -173,13 +172,15 @@ class NoisyBanditClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     def decision_function(self, X: Any) -> Array:
         """The learner's scores (n×K); of two classes, by how much the second leads.
 
+        `Fliptron` damps them by its doubt: `predict_proba` is their softmax.
+
         Parameters
         ----------
         X
             As of `fit`.
         """
         rows = self._checked(X)
-        scores = self.learner_.scores(rows)
+        scores = self.learner_.logits(rows)
         return np.asarray(scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores)
 
     def predict(self, X: Any) -> Array:
@@ -194,10 +195,10 @@ class NoisyBanditClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         return np.asarray(self.classes_[self.learner_.predict(rows)])
 
     def predict_proba(self, X: Any) -> Array:
-        """The softmax of the scores (n×K).
+        """How likely each label is right, as far as the learner can say (n×K).
 
-        For `Fliptron`, whose model this is, it is the belief that a label is right. For other learners it merely
-        orders the labels.
+        `Fliptron` tells its belief, in which the doubt about its weights counts, whatever the length of a row. Of other
+        learners it is the softmax of the scores, which merely orders the labels; see `Learner.chances`.
 
         Parameters
         ----------
@@ -205,7 +206,7 @@ class NoisyBanditClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             As of `fit`.
         """
         rows = self._checked(X)
-        return np.asarray(softmax(self.learner_.scores(rows), axis=1))
+        return self.learner_.chances(rows)
 
     def estimate(self) -> Estimate:
         """What the learner has found out about the noise and its own true accuracy; see `Estimate`."""
