@@ -88,6 +88,39 @@ class TestPolicy:
             learner.learner.learn(row, decision, i % 2)
         assert np.array_equal(learner.learner.weights, late._growing.learner.weights)
 
+    def test_a_prompt_reward_belongs_to_the_pull_just_made_and_a_late_one_to_the_oldest(self) -> None:
+        """Where pulls without rewards wait, as in an evaluation on a log, they must not be taken for this one."""
+        policy, context = NoisyBanditPolicy(RidgeRegression, {"gamma": 0.2}, seed=4), {"x": 1.0}
+        twin = RidgeRegression(n_classes=len(ARMS), n_features=8, gamma=0.2, seed=4)
+        x = np.array([1.0, 1.0, *[0.0] * 6])
+        waiting: dict[Any, list[Any]] = {arm: [] for arm in ARMS}
+        for t in range(300):
+            same = dict(context)
+            arm, decision = policy.pull(ARMS, same), twin.decide(x)
+            assert arm == ARMS[decision.label]
+            waiting[arm].append(decision)
+            if t % 3 == 0:
+                policy.update(arm, same, t % 2)
+                twin.learn(x, waiting[arm].pop(), t % 2)
+            if t % 3 == 1 and waiting[ARMS[t % 2]]:
+                policy.update(ARMS[t % 2], dict(context), t % 2)
+                twin.learn(x, waiting[ARMS[t % 2]].pop(0), t % 2)
+        assert len({decision.probability for each in waiting.values() for decision in each}) > 1
+        assert np.array_equal(policy._growing.learner.weights, twin.weights)
+
+    def test_a_second_reward_for_one_context_is_that_of_the_oldest_pull(self) -> None:
+        policy, context = NoisyBanditPolicy(seed=4), {"x": 1.0}
+        for _ in range(30):
+            policy.pull(ARMS, {"x": 1.0})
+        arm = policy.pull(ARMS, context)
+        (kept,) = [each for key, each in policy._waiting.items() if key[0] == ARMS.index(arm)]
+        waited = list(kept)
+        assert len(waited) > 2
+        policy.update(arm, context, 1)
+        assert list(kept) == waited[:-1]
+        policy.update(arm, context, 1)
+        assert list(kept) == waited[1:-1]
+
     def test_a_pull_of_some_of_the_arms_is_learnt_as_one(self) -> None:
         """The right arm may have been missing, so it must not count in the account of the noise."""
         policy = NoisyBanditPolicy(seed=3)
