@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 from river import bandit, checks, datasets, evaluate, metrics, preprocessing, stats
 
-from fliptron import Fliptron, InputError, Perceptron, RidgeRegression, load, simulate
+from conftest import LEARNERS, NOT_GROWING
+from fliptron import RDUE, Fliptron, InputError, Perceptron, RidgeRegression, load, simulate
 from fliptron.adapters import river as adapter
 from fliptron.adapters.river import NoisyBanditClassifier, NoisyBanditPolicy
 from fliptron.experiments.adapted import ThroughRiver
@@ -30,6 +31,16 @@ def test_none_of_its_checks_is_skipped() -> None:
     assert len(CHECKS) >= 56
     assert not model._unit_test_skips()
     assert any(check.__name__ == "check_seeding_is_idempotent" for check in CHECKS)
+
+
+def test_it_says_which_learners_cannot_take_labels_one_by_one() -> None:
+    told = " ".join((NoisyBanditClassifier.__doc__ or "").split())
+    assert all(f"`{name}`" in told for name in NOT_GROWING)
+    model = NoisyBanditClassifier(RDUE, {"gamma": 0.3}, seed=1)
+    for y in "abab":
+        model.learn_one({"x": 1.0}, y)
+    with pytest.raises(InputError, match="RDUE cannot take a new label"):
+        model.learn_one({"x": 1.0}, "c")
 
 
 @pytest.mark.parametrize("delay", [None, 20])
@@ -91,8 +102,8 @@ class TestPolicy:
     def test_a_prompt_reward_belongs_to_the_pull_just_made_and_a_late_one_to_the_oldest(self) -> None:
         """Where pulls without rewards wait, as in an evaluation on a log, they must not be taken for this one."""
         policy, context = NoisyBanditPolicy(RidgeRegression, {"gamma": 0.2}, seed=4), {"x": 1.0}
-        twin = RidgeRegression(n_classes=len(ARMS), n_features=8, gamma=0.2, seed=4)
-        x = np.array([1.0, 1.0, *[0.0] * 6])
+        twin = RidgeRegression(n_classes=len(ARMS), n_features=2, gamma=0.2, seed=4)
+        x = np.array([1.0, 1.0])
         waiting: dict[Any, list[Any]] = {arm: [] for arm in ARMS}
         for t in range(300):
             same = dict(context)
@@ -125,18 +136,26 @@ class TestPolicy:
         """The right arm may have been missing, so it must not count in the account of the noise."""
         policy = NoisyBanditPolicy(seed=3)
         policy.pull(ARMS, {"x": 0.0, "y": 0.0})
-        learner = Fliptron(n_classes=len(ARMS), n_features=8, seed=3)
-        learner.decide(np.array([1.0, *[0.0] * 7]))
+        learner = Fliptron(n_classes=len(ARMS), n_features=3, seed=3)
+        learner.decide(np.array([1.0, 0.0, 0.0]))
         for t, (a, b) in enumerate(np.random.default_rng(0).standard_normal((300, 2)).tolist()):
             some = [0, 1 + t % (len(ARMS) - 1)] if t % 2 else None
             arm = policy.pull([ARMS[i] for i in some] if some else ARMS, {"x": a, "y": b})
-            x = np.array([1.0, a, b, *[0.0] * 5])
+            x = np.array([1.0, a, b])
             decision = learner.decide(x, some)
             assert arm == ARMS[decision.label]
             policy.update(arm, {"x": a, "y": b}, t % 2)
             learner.learn(x, decision, t % 2, eligible=some)
         for name, array in learner._arrays().items():
             assert np.array_equal(policy._growing.learner._arrays()[name], array, equal_nan=True), name
+
+    @pytest.mark.parametrize("name", NOT_GROWING)
+    def test_learners_that_cannot_grow_have_all_arms_of_the_first_list(self, name: Any) -> None:
+        policy = NoisyBanditPolicy(LEARNERS[name].func, LEARNERS[name].keywords, seed=1)
+        for t in range(30):
+            context = {"x": t % 3 - 1.0, "y": 0.5}
+            policy.update(policy.pull(ARMS, context), context, t % 2)
+        assert policy._growing.learner.n_classes == len(ARMS)
 
     def test_names_that_turn_up_between_pull_and_reward_lose_nothing(self) -> None:
         policy = NoisyBanditPolicy(seed=1)

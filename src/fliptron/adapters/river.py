@@ -32,6 +32,7 @@ class NoisyBanditClassifier(base.Classifier):
     bits. Labels and features may turn up at any time. Where there are no true labels, use `NoisyBanditPolicy`.
 
     Numbers are taken as they are; `preprocessing.StandardScaler` in front helps. Words have places of their own.
+    Labels come one by one, and `AnytimeRCNBF`, `Gappletron`, `Newtron`, `RCINE` and `RDUE` refuse more than two then.
 
     Parameters
     ----------
