@@ -16,8 +16,8 @@ from fliptron.rounds import Decision
 
 try:
     from river import bandit, base
-except ImportError:
-    raise missing("river", "peers") from None
+except ImportError as error:
+    raise missing("river", "peers", error) from None
 
 WAITING = 100_000
 """The most pairs of arm and context whose rewards are waited for, and the most pulls of one pair; of more, the oldest

@@ -25,8 +25,8 @@ try:
     from sklearn.utils import check_random_state
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import check_is_fitted, validate_data
-except ImportError:
-    raise missing("scikit-learn", "lab") from None
+except ImportError as error:
+    raise missing("scikit-learn", "lab", error) from None
 
 _LEAST, _EACH = 10_000, 10  # rounds of a fit: so many at least, and so many per row
 
