@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from river import bandit, checks, datasets, evaluate, metrics, preprocessing, stats
+from river.preprocessing import TargetStandardScaler
 
 from conftest import LEARNERS, NOT_GROWING
 from fliptron import RDUE, Fliptron, InputError, Perceptron, RidgeRegression, load, simulate
@@ -194,6 +195,16 @@ class TestPolicy:
             policy.update(pulled[-1], {"x": 1.0}, 1)
         assert sorted(pulled) == sorted(ARMS * 2)
         assert not policy._waiting
+
+    def test_a_scaler_is_for_what_measures_and_not_for_the_learner(self) -> None:
+        scaled, plain = (NoisyBanditPolicy(reward_scaler=each, seed=1) for each in (TargetStandardScaler(None), None))
+        for t in range(60):
+            for policy in (scaled, plain):
+                context = {"x": t % 3 - 1.0}
+                policy.update(policy.pull(ARMS, context), context, int(t % 4 == 0))
+        assert np.array_equal(scaled._growing.learner.weights, plain._growing.learner.weights)
+        measured: Any = [[each.get() for each in policy._rewards.values()] for policy in (scaled, plain)]
+        assert min(measured[0]) < 0 <= min(measured[1])
 
     def test_river_evaluates_and_clones_it(self) -> None:
         rng = random.Random(1)

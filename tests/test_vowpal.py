@@ -137,6 +137,14 @@ class TestWhatIsUnderstood:
         assert records == {"b": [2.0, None], "c": [None, 1.0]}
         assert rounds.label.tolist() == [0, 1]
 
+    def test_a_probability_that_rounding_put_above_one_is_one(self, tmp_path: Path) -> None:
+        log, _, rounds, _ = self.read(tmp_path, "1:0:1.0000001 | a\n2:-1:.5 | a\n")
+        assert rounds.probability.tolist() == [1.0, 0.5]
+        export_log(log, tmp_path / "b.vw", to="vw-cb")
+        assert (tmp_path / "b.vw").read_text() == (tmp_path / "a.vw").read_text()
+        with pytest.raises(InputError, match=r"line 1 has probability 1\.0001; a number above 0 and at most 1"):
+            self.read(tmp_path, "1:0:1.0001 | a\n2:-1:.5 | a\n")
+
     def test_actions_that_are_listed_could_be_played(self, tmp_path: Path) -> None:
         log, _, rounds, _ = self.read(tmp_path, "1 2:0:.5 3 | a\n1 2 3:-1:.5 | a\n")
         assert log.labels == (1, 2, 3)

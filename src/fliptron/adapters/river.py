@@ -141,6 +141,8 @@ class NoisyBanditPolicy(bandit.base.ContextualPolicy):
         As of `NoisyBanditClassifier`; nothing is flipped here, the seed is that of the exploration.
     reward_obj
         What measures the rewards of each arm, for `ranking`.
+    reward_scaler
+        What scales the rewards that are measured. The learner gets the bits as they are.
     burn_in
         How often every arm is pulled before the learner chooses.
 
@@ -157,11 +159,12 @@ class NoisyBanditPolicy(bandit.base.ContextualPolicy):
         learner: type[Learner] | None = None,
         settings: Mapping[str, Any] | None = None,
         reward_obj: Any = None,
+        reward_scaler: Any = None,
         burn_in: int = 0,
         fit_intercept: bool = True,
         seed: int | None = None,
     ) -> None:
-        super().__init__(reward_obj=reward_obj, burn_in=burn_in)
+        super().__init__(reward_obj=reward_obj, reward_scaler=reward_scaler, burn_in=burn_in)
         self.learner = learner
         self.settings = settings
         self.fit_intercept = fit_intercept

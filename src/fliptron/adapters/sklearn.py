@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
@@ -277,7 +277,13 @@ class NoisyBanditClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
 def _distinct(classes: Any) -> Array:
     """Classes in order."""
+    if isinstance(classes, str | bytes | Mapping) or not isinstance(classes, Iterable):
+        raise InputError(f"classes is {shown(classes)}; a list of numbers or words is expected")
+    if not hasattr(classes, "dtype"):  # a set, or what can be looked through but once
+        classes = list(classes)
     given = np.asarray(classes)
+    if given.dtype.kind == "f" and not np.isfinite(given).all():
+        raise InputError(f"classes are {shown(given.tolist())}; numbers that are finite are expected")
     try:
         if given.dtype.kind not in "SU" or all(isinstance(each, str | bytes) for each in classes):
             return np.unique(given)  # of a number among words, NumPy has made a word
@@ -296,8 +302,10 @@ def _numbers(name: str, labels: Any, classes: Array) -> Array:
         at, known = np.zeros(found.shape, np.intp), set(classes.tolist())
         wrong = np.array([each not in known for each in found.ravel().tolist()]).reshape(found.shape)
     if wrong.any() or found.ndim != 1:
-        odd = found.ravel().tolist()[int(np.argmax(wrong))] if wrong.any() else found.tolist()
-        raise InputError(f"{name} holds {odd!r}; one of {', '.join(map(str, classes))} is expected")
+        if not wrong.any():
+            raise InputError(f"{name} has shape {found.shape}; a single label for each round is expected")
+        odd = found.ravel().tolist()[int(np.argmax(wrong))]
+        raise InputError(f"{name} holds {shown(odd)}; one of {', '.join(map(str, classes))} is expected")
     return np.asarray(at)
 
 

@@ -27,6 +27,8 @@ OWN = ("label", "bit", "cost", "probability", "greedy", "margin", "tag", "positi
 """Columns that such a table has besides the features."""
 TIE = 1e-6
 """By how much probabilities may differ that should be equal, since some have 24 bits."""
+ROUNDED = 1e-5
+"""By how much a probability may be above 1, as sums of numbers with 24 bits are."""
 _MOST_LABELS, _MOST_FEATURES = 1000, 1000
 _WHOLE = re.compile(r"0|-?[1-9]\d{0,17}")
 
@@ -99,11 +101,11 @@ def number_of(where: str, what: str, text: Any) -> float:
 
 
 def probability_of(where: str, text: Any) -> float:
-    """A probability above 0 and at most 1, or a sentence that names the line."""
+    """A probability above 0 and at most 1, or a sentence that names the line; one that rounding put above 1 is 1."""
     value = number_of(where, "probability", text)
-    if not LEAST_PROBABILITY <= value <= 1.0:
+    if not LEAST_PROBABILITY <= value <= 1.0 + ROUNDED:
         raise InputError(f"{where} has probability {text}; a number above 0 and at most 1 is expected")
-    return value
+    return min(value, 1.0)
 
 
 def put(record: dict[str, Any], where: str, column: str, value: Any) -> None:
