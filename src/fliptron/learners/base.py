@@ -264,8 +264,9 @@ class Learner(ABC):
     def chances(self, X: Any) -> Array:
         """How likely each label of every row is right, as far as the learner can say (n×K); each row sums to one.
 
-        The softmax of `logits`. A `Fliptron` tells its belief so. For other learners it merely orders the labels: how
-        sure it sounds depends on the length of a row and on the settings, and means nothing.
+        The softmax of `logits`. A `Fliptron` tells its belief so, and `Newtron`, `Gappletron` and `RDUE` tell the
+        softmax that they learn. For other learners it merely orders the labels: how sure it sounds depends on the
+        length of a row and on the settings, and means nothing.
 
         Parameters
         ----------

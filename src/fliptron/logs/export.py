@@ -95,10 +95,10 @@ def warn_of_loss(log: Log, to: str) -> None:
     to
         One of `TO`, or "parquet".
     """
-    if log.origin is None or _keeps(log, to):
+    if log._origin is None or _keeps(log, to):
         return
-    lost = dict.fromkeys(log.origin.beyond)
-    if log.origin.form in ("vw", "dsjson") and log.roles["label"] == "position":  # its names are numbers then
+    lost = dict.fromkeys(log._origin.beyond)
+    if log._origin.form in ("vw", "dsjson") and log.roles["label"] == "position":  # its names are numbers then
         lost = dict.fromkeys(["the features of actions", *lost])
     if lost:
         *most, last = lost
@@ -108,9 +108,9 @@ def warn_of_loss(log: Log, to: str) -> None:
 
 def _keeps(log: Log, to: str) -> bool:
     """Whether events stay as they were written, since the log has this form already."""
-    if log.origin is None or not log.as_it_was:
+    if log._origin is None or not log._as_it_was:
         return False
-    return log.origin.form == to or (to == "obp" and log.origin.feedback is not None and not log.ordered)
+    return log._origin.form == to or (to == "obp" and log._origin.feedback is not None and not log._ordered)
 
 
 def _kept(log: Log, to: str, reward: Reward | None) -> Iterator[str]:
@@ -120,9 +120,9 @@ def _kept(log: Log, to: str, reward: Reward | None) -> Iterator[str]:
     for batch in log.batches(events=True):
         n = len(batch.rounds)
         costs: list[Any] = [None] * n
-        if reward is not None or not log.own("bit"):
+        if reward is not None or not log._own("bit"):
             costs = (0.0 - _rewards(batch, reward)).tolist()
-        chances: list[Any] = [None] * n if log.own("probability") else batch.rounds.probability.tolist()
+        chances: list[Any] = [None] * n if log._own("probability") else batch.rounds.probability.tolist()
         assert batch.events is not None
         for text, cost, chance in zip(batch.events.tolist(), costs, chances, strict=True):
             yield relabelled(text, cost, chance) + end
@@ -161,12 +161,12 @@ def to_feedback(log: Log, *, reward: Reward | None = None) -> dict[str, Any]:
     if not log.has_probabilities:
         raise InputError(f"{log.name} does not say with which probability labels were played, which this form needs")
     if _keeps(log, "obp"):
-        assert log.origin is not None
-        found = {key: each for key, each in (log.origin.feedback or {}).items() if each is not None}
+        assert log._origin is not None
+        found = {key: each for key, each in (log._origin.feedback or {}).items() if each is not None}
         batches = list(log.batches())
-        if reward is not None or not log.own("bit"):
+        if reward is not None or not log._own("bit"):
             found["reward"] = np.concatenate([_rewards(batch, reward) for batch in batches])
-        if not log.own("probability"):
+        if not log._own("probability"):
             found["pscore"] = np.concatenate([batch.rounds.probability for batch in batches])
         return found
     return obp.feedback_of(list(_events(log, reward)), [word_of(label) for label in log.labels])

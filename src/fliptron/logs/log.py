@@ -100,8 +100,7 @@ class Log:
             "features": features, "labels": labels, "kinds": kinds, "others": others,
             "format": format,
         }  # fmt: skip
-        self.origin = made = made_table(source if isinstance(source, Mapping) else self.name, format)
-        """The table that a log of another library's became; None if it was a table already."""
+        self._origin = made = made_table(source if isinstance(source, Mapping) else self.name, format)  # or None
         self._file = TableFile(self.name, made)
         self._movable = not isinstance(source, Mapping) and self.name != "-"
         self._fixed = _fixed(probability)
@@ -156,22 +155,6 @@ class Log:
         """Whether the probability of each label played is known."""
         return self._fixed is not None or "probability" in self.roles
 
-    @property
-    def as_it_was(self) -> bool:
-        """Whether it is read as another library wrote it: its own actions, and all that describes them."""
-        if self.origin is None or self.roles["label"] not in ("label", "position"):
-            return False
-        return all(self._told[each] is None for each in ("features", "greedy", "margin"))
-
-    @property
-    def ordered(self) -> bool:
-        """Whether a column orders the rounds."""
-        return bool(self._order)
-
-    def own(self, role: str) -> bool:
-        """Whether a log of another library's says this itself, and nobody has told otherwise."""
-        return self.origin is not None and self.roles.get(role) == role
-
     def batches(
         self, size: int = BATCH, skip: int = 0, stop: int | None = None, *, events: bool = False
     ) -> Iterator[Batch]:
@@ -188,7 +171,7 @@ class Log:
         events
             Whether the text of each event is wanted too, of a log that has it.
         """
-        written = [WRITTEN] * (events and self.origin is not None and WRITTEN in self._file.columns)
+        written = [WRITTEN] * (events and self._origin is not None and WRITTEN in self._file.columns)
         skip = whole("skip", skip, 0)
         last = self.n_rounds if stop is None else min(stop, self.n_rounds)
         some = f" LIMIT {max(last - skip, 0)} OFFSET {skip}" if skip or last < self.n_rounds else ""
@@ -226,6 +209,22 @@ class Log:
         rows = [(name, role) for role, name in self.roles.items()]
         rows += [] if self.schema is None else [(c.name, str(c).partition(": ")[2]) for c in self.schema.columns]
         return html(repr(self), rows, ["column", "holds"])
+
+    @property
+    def _as_it_was(self) -> bool:
+        """Whether it is read as another library wrote it: its own actions, and all that describes them."""
+        if self._origin is None or self.roles["label"] not in ("label", "position"):
+            return False
+        return all(self._told[each] is None for each in ("features", "greedy", "margin"))
+
+    @property
+    def _ordered(self) -> bool:
+        """Whether a column orders the rounds."""
+        return bool(self._order)
+
+    def _own(self, role: str) -> bool:
+        """Whether a log of another library's says this itself, and nobody has told otherwise."""
+        return self._origin is not None and self.roles.get(role) == role
 
     @property
     def _wanted(self) -> list[str]:
