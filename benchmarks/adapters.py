@@ -18,7 +18,7 @@ import coba
 import numpy as np
 from river import bandit
 
-from fliptron import RCNBF, Dataset, Rounds, load, simulate
+from fliptron import RCNBF, Dataset, Fliptron, Rounds, load, simulate
 from fliptron.adapters.coba import NoisyBanditLearner
 from fliptron.adapters.river import NoisyBanditClassifier as RiverClassifier
 from fliptron.adapters.river import NoisyBanditPolicy
@@ -56,10 +56,27 @@ def contenders(data: Dataset) -> dict[tuple[str, str], Turn]:
     policy, classifier = NoisyBanditPolicy(RCNBF, SETTINGS, seed=0), RiverClassifier(RCNBF, SETTINGS, seed=0)
     theirs, guest, lin = bandit.LinUCBDisjoint(seed=0), NoisyBanditLearner(RCNBF, SETTINGS), coba.LinUCBLearner()
 
-    def own(rounds: int) -> None:
+    default, hosts = Fliptron(n_classes=K, n_features=d + 1), [NoisyBanditLearner(), NoisyBanditLearner()]
+    default_policy = NoisyBanditPolicy(seed=0)
+    eligible = [[r for r in range(K) if r != left] for left in range(K)]
+    some = [[actions[r] for r in each] for each in eligible]
+    hosts[1].predict(tuples[0], actions)
+
+    def own(rounds: int, learner: Any = learner) -> None:
         for t in range(rounds):
             x = rows[t % n]
             learner.learn(x, learner.decide(x), t % 2)
+
+    def own_among(rounds: int) -> None:
+        for t in range(rounds):
+            x, among = rows[t % n], eligible[t % K]
+            default.learn(x, default.decide(x, among), t % 2, eligible=among)
+
+    def coba_among(rounds: int) -> None:
+        for t in range(rounds):
+            context = tuples[t % n]
+            action, probability, more = hosts[1].predict(context, some[t % K])
+            hosts[1].learn(context, action, t % 2, probability, **more)
 
     def fit(rounds: int) -> None:
         NoisyBanditClassifier(RCNBF, settings=SETTINGS, rounds=rounds, random_state=0).fit(X, y)
@@ -131,6 +148,14 @@ def contenders(data: Dataset) -> dict[tuple[str, str], Turn]:
         ("both", "river: `learn_one` of the classifier, a dict"): (river_classifier, ROUNDS),
         ("both", "river: `pull` and `update` of the policy, a dict"): (river_policy, ROUNDS),
         ("both", "coba: `predict` and `learn`, a tuple"): (coba_learner, ROUNDS),
+        ("default", "Fliptron: `decide` and `learn` themselves"): (lambda r: own(r, default), ROUNDS),
+        ("default", "Fliptron in river: `pull` and `update` of the policy"): (
+            lambda r: river_policy(r, default_policy),
+            ROUNDS,
+        ),
+        ("default", "Fliptron in coba: `predict` and `learn`"): (lambda r: coba_learner(r, hosts[0]), ROUNDS),
+        ("among", "Fliptron: the same with `eligible`, another label missing each time"): (own_among, ROUNDS),
+        ("among", "Fliptron in coba: another action missing each time"): (coba_among, ROUNDS),
         ("", "coba: the same calls of a learner that does nothing"): (lambda r: coba_learner(r, Nothing()), ROUNDS),
         ("", "`np.array` of such a tuple"): (vectors, ROUNDS),
         ("", "`struct`, which is what the adapter uses, into a new vector"): (packed, ROUNDS),
@@ -155,10 +180,11 @@ def main() -> None:
             found.setdefault(what, [what]).extend([f"{ns / 1000:.2f}", added])
     text = f"""# What an adapter adds to a decision
 
-Microseconds of CPU per decision with RCNBF, whose own rounds are quick, so that what is added can be seen; least of
-{REPEATS} interleaved turns. The bar is 2 µs for scikit-learn and coba; river's is only stated: it has dicts, and
-its policies keep statistics of every arm. Most of what coba adds could not be less: its calls cost something even if
-nothing is done in them, and a tuple of Python numbers has to become a vector, as three rows show. Made by
+Microseconds of CPU per decision with RCNBF, whose own rounds are quick, so that what is added can be seen, and with
+Fliptron, the default; least of {REPEATS} interleaved turns. The bar is 2 µs for scikit-learn and coba, where all
+actions can be chosen; river's is only stated: it has dicts, and its policies keep statistics of every arm. Most of what
+coba adds could not be less: its calls cost something even if nothing is done in them, and a tuple of Python numbers has
+to become a vector, as three rows show. Made by
 `make bench NAME=adapters`.
 
 {table(["", *heads], list(found.values()))}"""

@@ -81,6 +81,8 @@ LEARNERS: dict[str, Any] = {
 _FORMS = ("Fliptron-axes", "Fliptron-diagonal", "Fliptron-drift", "Newtron-full", "SOBA-full")
 FAMILIES = [name for name in LEARNERS if "-" not in name or name in _FORMS]
 """One learner for each state and step, without those that differ in a number only: for tests that compile much."""
+NOT_GROWING = ["AnytimeRCNBF", "Gappletron", "Newtron", "RCINE", "RDUE"]
+"""Those that cannot take a new label."""
 
 
 collect_ignore = ["test_openapi.py"] if "PYTEST_XDIST_WORKER" in os.environ else []

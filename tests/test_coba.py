@@ -16,6 +16,7 @@ import pytest
 import scipy.sparse as sp
 from coba.context import CobaContext, NullLogger
 
+from conftest import LEARNERS, NOT_GROWING
 from fliptron import (
     RCINE,
     RCNBF,
@@ -212,6 +213,39 @@ class TestLearner:
             assert action in actions
             learner.learn((1.0,), action, 1, probability, **more)
 
+    @pytest.mark.parametrize("name", NOT_GROWING)
+    def test_learners_that_cannot_grow_have_all_actions_of_the_first_list(self, name: Any) -> None:
+        kind, settings = LEARNERS[name].func, LEARNERS[name].keywords
+        guest, actions, context = NoisyBanditLearner(kind, settings, seed=1), ["a", "b", "c"], (0.5, -1.0, 2.0)
+        learner = kind(n_classes=3, n_features=4, seed=1, **settings)
+        for t in range(60):
+            action, probability, more = guest.predict(context, actions)
+            decision = learner.decide(np.array([1.0, *context]))
+            assert (actions.index(action), more["greedy"], probability) == decision
+            guest.learn(context, action, t % 2, probability, **more)
+            learner.learn(np.array([1.0, *context]), decision, t % 2)
+        with pytest.raises(InputError, match="cannot take a new label"):
+            guest.predict(context, [*actions, "d"])
+        assert guest.predict(context, actions)[0] in actions
+
+    def test_a_list_of_actions_that_its_owner_changes_is_another(self) -> None:
+        learner, actions = NoisyBanditLearner(seed=1), [[1, 0], [0, 1]]
+        learner.predict((1.0,), actions)
+        actions[0][0] = 5
+        for _ in range(30):
+            learner.predict((1.0,), actions)
+        assert learner._growing.labels == [(1, 0), (0, 1), (5, 0)]
+
+    def test_lists_that_take_turns_are_looked_through_once(self) -> None:
+        learner, lists = NoisyBanditLearner(seed=1), [["a", "b", "c"], ["c", "a"], ["b", "c"]]
+        for t in range(30):
+            action, probability, more = learner.predict((1.0,), lists[t % 3][:])
+            assert action in lists[t % 3]
+            assert more.get("eligible") == [None, [2, 0], [1, 2]][t % 3]
+            learner.learn((1.0,), action, t % 2, probability, **more)
+        learner.predict((1.0,), ["d", "a", "b", "c"])
+        assert learner.predict((1.0,), lists[0])[2]["eligible"] == [0, 1, 2]  # no longer all
+
     @pytest.mark.parametrize("order", ["at once", "late", "mutated", "growing"])
     @pytest.mark.parametrize(
         ("kind", "settings"),
@@ -220,13 +254,13 @@ class TestLearner:
     def test_it_plays_and_learns_what_the_learner_would(self, kind: Any, settings: Any, order: Any) -> None:
         """Contexts may be the same object, be changed after a decision, and get their rewards late or never."""
         guest, actions = NoisyBanditLearner(kind, {"gamma": 0.3, **settings}, seed=1), [(1, 0), (0, 1)]
-        learner = kind(n_classes=2, n_features=8, gamma=0.3, seed=1, **settings)
+        learner = kind(n_classes=2, n_features=6, gamma=0.3, seed=1, **settings)
         random, waiting, context = np.random.default_rng(0), [], [0.0] * 5
         for t in range(300):
             context = context if order == "mutated" else [0.0] * 5
             context[:] = random.choice([-1.0, 0.0, 2.0], 5).tolist()
             told = tuple(context) if order == "late" else context
-            x = np.array([1.0, *context, 0.0, 0.0])
+            x = np.array([1.0, *context])
             action, probability, more = guest.predict(told, actions)
             decision = learner.decide(x)
             assert (actions.index(action), more["greedy"], probability) == decision
@@ -240,7 +274,7 @@ class TestLearner:
             if order != "late" or t % 20 == 19:
                 for theirs, more, ours in waiting[::-1]:
                     guest.learn(*theirs, **more)
-                    learner.learn(np.append(ours[0], np.zeros(learner.n_features - 8)), *ours[1:])
+                    learner.learn(np.append(ours[0], np.zeros(learner.n_features - 6)), *ours[1:])
                 waiting.clear()
             if order == "growing" and t >= 200:
                 break
@@ -251,13 +285,13 @@ class TestLearner:
         """Its right action may have been missing, so it must not count in the account of the noise."""
         guest, actions = NoisyBanditLearner(seed=3), ["a", "b", "c", "d"]
         guest.predict((0.0,) * 5, actions)
-        learner = Fliptron(n_classes=4, n_features=8, seed=3)
-        learner.decide(np.array([1.0, *[0.0] * 7]))
+        learner = Fliptron(n_classes=4, n_features=6, seed=3)
+        learner.decide(np.array([1.0, *[0.0] * 5]))
         waiting = []
         for t, context in enumerate(np.random.default_rng(0).standard_normal((300, 5)).tolist()):
             some = [0, 1 + t % 3] if t % 2 else None
             action, probability, more = guest.predict(context, [actions[i] for i in some] if some else actions)
-            x = np.array([1.0, *context, 0.0, 0.0])
+            x = np.array([1.0, *context])
             decision = learner.decide(x, some)
             assert (actions.index(action), more["greedy"], probability) == decision
             assert more.get("eligible") == some

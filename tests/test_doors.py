@@ -12,6 +12,7 @@ import sys
 import textwrap
 import threading
 import time
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +155,23 @@ class TestExtras:
         done = self.without((*self.LAB, "torch", "vowpalwabbit", "river", "coba", "bayesianbandits"), code)
         assert words in done.stderr.splitlines()[-1]
         assert "InputError" in done.stderr.splitlines()[-1]
+
+    @pytest.mark.parametrize(
+        ("library", "inside", "name"),
+        [("sklearn", "sklearn.utils.validation", "validate_data"), ("river", "river.bandit.base", None),
+         ("coba", "coba.primitives", "DiscreteReward")],
+    )  # fmt: skip
+    def test_a_version_that_lacks_something_is_named(self, library: str, inside: str, name: str | None) -> None:
+        """Such as scikit-learn before 1.6, which has no `validate_data`."""
+        if name is None:
+            code = self.BLOCK.format(names=()).replace('name.split(".")[0] in ()', f"name == {inside!r}")
+        else:
+            code = f"import {inside} as inside; del inside.{name}"
+        done = python(textwrap.dedent(code) + f"\nimport fliptron.adapters.{library}")
+        package = {"sklearn": "scikit-learn"}.get(library, library)
+        told = done.stderr.splitlines()[-1]
+        assert f"InputError: {package} {version(package)} lacks what is needed here (" in told
+        assert "get another version with: pip install -U 'fliptron[" in told
 
     @pytest.mark.parametrize("gone", [("click",), ("rich",), ("duckdb", "pandas"), ("matplotlib",)])
     def test_the_command_line_says_what_it_lacks(self, gone: Any) -> None:

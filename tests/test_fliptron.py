@@ -215,6 +215,48 @@ def test_the_length_of_x_does_not_matter(digits: Any) -> None:
     np.testing.assert_array_equal(*errors)
 
 
+class TestChances:
+    @pytest.mark.parametrize("form", ["full", "axes", "diagonal"])
+    def test_they_sum_to_one_whatever_the_length_and_keep_the_order_of_scores(self, form: Any, digits: Any) -> None:
+        learner, X = Fliptron(n_classes=10, n_features=64, form=form, seed=1), digits.X[:300]
+        nothing = learner.chances(X)
+        np.testing.assert_allclose(nothing, 0.1, atol=1e-12)
+        simulate(learner, digits, rates=(0.2, 0.4), rounds=3000, seed=1)
+        chances = learner.chances(X)
+        np.testing.assert_allclose(chances.sum(axis=1), 1.0, rtol=1e-12)
+        np.testing.assert_array_equal(chances.argmax(axis=1), learner.predict(X))
+        np.testing.assert_allclose(learner.chances(1000.0 * X), chances, rtol=1e-3, atol=1e-6)
+        np.testing.assert_allclose(learner.chances(sp.csr_array(X)), chances, rtol=1e-3, atol=1e-6)
+        np.testing.assert_array_equal(learner.chances(np.zeros((2, 64))), np.full((2, 10), 0.1))
+
+    @pytest.mark.parametrize(("rates", "rounds", "most"), [((0.2, 0.4), 20_000, 0.35), ((0.02, 0.92), 40_000, 0.8)])
+    def test_they_are_about_as_often_right_as_they_say(self, rates: Any, rounds: Any, most: Any, digits: Any) -> None:
+        kept = np.arange(digits.n_rows) % 4 > 0
+        learner, later = Fliptron(n_classes=10, n_features=64, seed=1), digits.X[~kept]
+        data = Dataset.of(digits.X[kept], digits.y[kept], name="most of them")
+        simulate(learner, data, rates=rates, rounds=rounds, seed=1)
+        chances, truth = learner.chances(later), digits.y[~kept]
+        loss = -np.log(chances[np.arange(len(truth)), truth]).mean()
+        assert loss < most < np.log(10)
+        assert abs(chances.max(axis=1).mean() - (chances.argmax(axis=1) == truth).mean()) < 0.25
+
+    def test_asking_changes_nothing(self, digits: Any) -> None:
+        asked, other = (Fliptron(n_classes=10, n_features=64, seed=1) for _ in range(2))
+        for x in digits.X[:300]:
+            for each in (asked, other):
+                decision = each.decide(x)
+                each.chances(digits.X[:3]) if each is asked else None
+                each.learn(x, decision, int(x[20] > 0.1))
+        np.testing.assert_array_equal(asked.weights, other.weights)
+
+    def test_others_tell_the_softmax_of_their_scores(self, digits: Any) -> None:
+        learner = RidgeRegression(n_classes=10, n_features=64, seed=1)
+        simulate(learner, digits, rates=(0.2, 0.4), rounds=2000, seed=1)
+        chances = learner.chances(digits.X)
+        np.testing.assert_allclose(chances.sum(axis=1), 1.0)
+        np.testing.assert_array_equal(chances.argmax(axis=1), learner.predict(digits.X))
+
+
 def test_late_feedback_in_any_order_teaches_too(digits: Any) -> None:
     learner, random, right = Fliptron(n_classes=10, n_features=64, seed=1), np.random.default_rng(1), 0
     waiting: deque[Any] = deque()

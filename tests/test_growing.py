@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conftest import LEARNERS
+from conftest import LEARNERS, NOT_GROWING
 from fliptron import Decision, Fliptron, InputError, Newtron, RidgeRegression
 from fliptron.adapters import growing
 from fliptron.adapters.chances import chance_of
@@ -77,6 +77,11 @@ def test_a_label_for_which_there_is_no_room_is_not_added() -> None:
             learner.add_label()
     assert learner.n_classes == learner.scores(np.ones((1, 600))).shape[1] < 20
     assert learner.decide(np.ones(600), eligible=[1]).label == 1
+
+
+def test_every_other_learner_takes_a_new_label() -> None:
+    fixed = {type(each).__name__ for make in LEARNERS.values() if not (each := make(n_classes=2, n_features=1)).grows}
+    assert sorted(fixed) == NOT_GROWING
 
 
 class TestRows:

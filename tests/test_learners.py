@@ -162,6 +162,16 @@ def test_ridge_stays_the_solution_after_many_rounds(digits: Any) -> None:
         np.testing.assert_allclose(learner.weights[label], solution, atol=1e-7)
 
 
+def test_newtron_draws_from_the_chances_that_it_tells() -> None:
+    learner, random = LEARNERS["Newtron"](n_classes=3, n_features=5, seed=1), np.random.default_rng(0)
+    for t in range(100):
+        x = random.normal(size=5)
+        (chances,) = learner.chances(x[None])
+        decision = learner.decide(x)
+        assert decision.probability == pytest.approx(0.7 * chances[decision.label] + 0.1, rel=1e-9)
+        learner.learn(x, decision, t % 2)
+
+
 def test_weights_are_a_copy() -> None:
     learner = Banditron(n_classes=3, n_features=2, gamma=0.1)
     learner.weights[:] = 7.0

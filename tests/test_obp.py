@@ -70,6 +70,24 @@ def test_where_all_are_equally_likely_none_is_known_best() -> None:
     assert greedy.tolist() == [-1, 2]
 
 
+def test_what_a_dict_says_besides_stays_in_one_and_is_named_for_other_forms(tmp_path: Path) -> None:
+    random = np.random.default_rng(1)
+    given = feedback() | {"action_context": random.standard_normal((3, 5)), "own": "a word"}
+    np.savez(tmp_path / "a.npz", **{key: each for key, each in given.items() if each is not None})
+    for log in (Log(given), Log(tmp_path / "a.npz")):
+        again = to_feedback(log)
+        assert {*again} == {key for key, each in given.items() if each is not None}
+        for key, each in again.items():
+            np.testing.assert_array_equal(each, given[key])
+        debiased = to_feedback(log, reward=lambda batch: 2.0 * batch.rounds.bit)
+        np.testing.assert_array_equal(debiased["reward"], 2.0 * given["reward"])
+        np.testing.assert_array_equal(debiased["pi_b"], given["pi_b"])
+        export_log(log, tmp_path / "b.npz", to="obp")
+        np.testing.assert_array_equal(np.load(tmp_path / "b.npz")["action_context"], given["action_context"])
+        with pytest.warns(UserWarning, match="written as 'vw': action_context, expected_reward, pi_b and own$"):
+            export_log(log, tmp_path / "b.vw")
+
+
 def test_a_log_becomes_a_dict_and_a_log_again(tmp_path: Path) -> None:
     write_table(tmp_path / "shop.csv", shop(500).log)
     log = Log(tmp_path / "shop.csv", features=FEATURES)

@@ -9,8 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from river import bandit, checks, datasets, evaluate, metrics, preprocessing, stats
+from river.preprocessing import TargetStandardScaler
 
-from fliptron import Fliptron, InputError, Perceptron, RidgeRegression, load, simulate
+from conftest import LEARNERS, NOT_GROWING
+from fliptron import RDUE, Fliptron, InputError, Perceptron, RidgeRegression, load, simulate
 from fliptron.adapters import river as adapter
 from fliptron.adapters.river import NoisyBanditClassifier, NoisyBanditPolicy
 from fliptron.experiments.adapted import ThroughRiver
@@ -30,6 +32,16 @@ def test_none_of_its_checks_is_skipped() -> None:
     assert len(CHECKS) >= 56
     assert not model._unit_test_skips()
     assert any(check.__name__ == "check_seeding_is_idempotent" for check in CHECKS)
+
+
+def test_it_says_which_learners_cannot_take_labels_one_by_one() -> None:
+    told = " ".join((NoisyBanditClassifier.__doc__ or "").split())
+    assert all(f"`{name}`" in told for name in NOT_GROWING)
+    model = NoisyBanditClassifier(RDUE, {"gamma": 0.3}, seed=1)
+    for y in "abab":
+        model.learn_one({"x": 1.0}, y)
+    with pytest.raises(InputError, match="RDUE cannot take a new label"):
+        model.learn_one({"x": 1.0}, "c")
 
 
 @pytest.mark.parametrize("delay", [None, 20])
@@ -88,22 +100,63 @@ class TestPolicy:
             learner.learner.learn(row, decision, i % 2)
         assert np.array_equal(learner.learner.weights, late._growing.learner.weights)
 
+    def test_a_prompt_reward_belongs_to_the_pull_just_made_and_a_late_one_to_the_oldest(self) -> None:
+        """Where pulls without rewards wait, as in an evaluation on a log, they must not be taken for this one."""
+        policy, context = NoisyBanditPolicy(RidgeRegression, {"gamma": 0.2}, seed=4), {"x": 1.0}
+        twin = RidgeRegression(n_classes=len(ARMS), n_features=2, gamma=0.2, seed=4)
+        x = np.array([1.0, 1.0])
+        waiting: dict[Any, list[Any]] = {arm: [] for arm in ARMS}
+        for t in range(300):
+            same = dict(context)
+            arm, decision = policy.pull(ARMS, same), twin.decide(x)
+            assert arm == ARMS[decision.label]
+            waiting[arm].append(decision)
+            if t % 3 == 0:
+                policy.update(arm, same, t % 2)
+                twin.learn(x, waiting[arm].pop(), t % 2)
+            if t % 3 == 1 and waiting[ARMS[t % 2]]:
+                policy.update(ARMS[t % 2], dict(context), t % 2)
+                twin.learn(x, waiting[ARMS[t % 2]].pop(0), t % 2)
+        assert len({decision.probability for each in waiting.values() for decision in each}) > 1
+        assert np.array_equal(policy._growing.learner.weights, twin.weights)
+
+    def test_a_second_reward_for_one_context_is_that_of_the_oldest_pull(self) -> None:
+        policy, context = NoisyBanditPolicy(seed=4), {"x": 1.0}
+        for _ in range(30):
+            policy.pull(ARMS, {"x": 1.0})
+        arm = policy.pull(ARMS, context)
+        (kept,) = [each for key, each in policy._waiting.items() if key[0] == ARMS.index(arm)]
+        waited = list(kept)
+        assert len(waited) > 2
+        policy.update(arm, context, 1)
+        assert list(kept) == waited[:-1]
+        policy.update(arm, context, 1)
+        assert list(kept) == waited[1:-1]
+
     def test_a_pull_of_some_of_the_arms_is_learnt_as_one(self) -> None:
         """The right arm may have been missing, so it must not count in the account of the noise."""
         policy = NoisyBanditPolicy(seed=3)
         policy.pull(ARMS, {"x": 0.0, "y": 0.0})
-        learner = Fliptron(n_classes=len(ARMS), n_features=8, seed=3)
-        learner.decide(np.array([1.0, *[0.0] * 7]))
+        learner = Fliptron(n_classes=len(ARMS), n_features=3, seed=3)
+        learner.decide(np.array([1.0, 0.0, 0.0]))
         for t, (a, b) in enumerate(np.random.default_rng(0).standard_normal((300, 2)).tolist()):
             some = [0, 1 + t % (len(ARMS) - 1)] if t % 2 else None
             arm = policy.pull([ARMS[i] for i in some] if some else ARMS, {"x": a, "y": b})
-            x = np.array([1.0, a, b, *[0.0] * 5])
+            x = np.array([1.0, a, b])
             decision = learner.decide(x, some)
             assert arm == ARMS[decision.label]
             policy.update(arm, {"x": a, "y": b}, t % 2)
             learner.learn(x, decision, t % 2, eligible=some)
         for name, array in learner._arrays().items():
             assert np.array_equal(policy._growing.learner._arrays()[name], array, equal_nan=True), name
+
+    @pytest.mark.parametrize("name", NOT_GROWING)
+    def test_learners_that_cannot_grow_have_all_arms_of_the_first_list(self, name: Any) -> None:
+        policy = NoisyBanditPolicy(LEARNERS[name].func, LEARNERS[name].keywords, seed=1)
+        for t in range(30):
+            context = {"x": t % 3 - 1.0, "y": 0.5}
+            policy.update(policy.pull(ARMS, context), context, t % 2)
+        assert policy._growing.learner.n_classes == len(ARMS)
 
     def test_names_that_turn_up_between_pull_and_reward_lose_nothing(self) -> None:
         policy = NoisyBanditPolicy(seed=1)
@@ -142,6 +195,16 @@ class TestPolicy:
             policy.update(pulled[-1], {"x": 1.0}, 1)
         assert sorted(pulled) == sorted(ARMS * 2)
         assert not policy._waiting
+
+    def test_a_scaler_is_for_what_measures_and_not_for_the_learner(self) -> None:
+        scaled, plain = (NoisyBanditPolicy(reward_scaler=each, seed=1) for each in (TargetStandardScaler(None), None))
+        for t in range(60):
+            for policy in (scaled, plain):
+                context = {"x": t % 3 - 1.0}
+                policy.update(policy.pull(ARMS, context), context, int(t % 4 == 0))
+        assert np.array_equal(scaled._growing.learner.weights, plain._growing.learner.weights)
+        measured: Any = [[each.get() for each in policy._rewards.values()] for policy in (scaled, plain)]
+        assert min(measured[0]) < 0 <= min(measured[1])
 
     def test_river_evaluates_and_clones_it(self) -> None:
         rng = random.Random(1)

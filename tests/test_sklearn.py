@@ -189,6 +189,18 @@ class TestLogs:
                 model.fit(X[:, :3], wrong)
         assert np.array_equal(model.predict(X), before)
 
+    @pytest.mark.parametrize("make", [set, list, tuple, iter, np.array])
+    def test_classes_may_be_any_series(self, make: Any) -> None:
+        told = make([1, 0, 2])
+        model = NoisyBanditClassifier(random_state=0).partial_fit_bandit([[1.0]], [0], [1], 0.5, classes=told)
+        assert model.classes_.tolist() == [0, 1, 2]
+
+    def test_a_column_of_actions_is_named_by_its_shape(self) -> None:
+        with pytest.raises(InputError, match=r"action has shape \(150, 1\); a single label for each round is expected"):
+            NoisyBanditClassifier().partial_fit_bandit(
+                np.ones((150, 1)), np.zeros((150, 1)), [1] * 150, 0.5, classes=[0, 1]
+            )
+
     def test_the_first_call_needs_classes(self) -> None:
         with pytest.raises(InputError, match="the first call of partial_fit_bandit needs them"):
             NoisyBanditClassifier().partial_fit_bandit([[1.0]], [0], [1], 0.5)
@@ -197,6 +209,11 @@ class TestLogs:
         for mixed, action in (([1, "a"], [1]), (np.array(["a", None], dtype=object), ["a"]), ([True, "a"], [True])):
             with pytest.raises(InputError, match=r"classes are \[.*\]; either numbers or words are expected, and not"):
                 NoisyBanditClassifier().partial_fit_bandit([[1.0]], action, [1], 0.5, classes=mixed)
+        for no_list in (3, "abc", {"a": 1}):
+            with pytest.raises(InputError, match=r"classes is .*; a list of numbers or words is expected"):
+                NoisyBanditClassifier().partial_fit_bandit([[1.0]], [0], [1], 0.5, classes=no_list)
+        with pytest.raises(InputError, match=r"classes are \[0\.0, 1\.0, nan\]; numbers that are finite"):
+            NoisyBanditClassifier().partial_fit_bandit([[1.0]], [0], [1], 0.5, classes=[0, 1, np.nan])
         with pytest.raises(InputError, match="learns from true labels"):
             NoisyBanditClassifier(Perceptron).partial_fit_bandit([[1.0]], [0], [1], 0.5, classes=[0, 1])
 

@@ -234,3 +234,18 @@ def test_draws_are_those_of_the_key() -> None:
     explored = [learner.decide(x).label != 0 for _ in range(1000)]
     drawn = [0.1 <= uniform(np.uint64(learner.key), t) < 0.3 for t in range(1000)]
     assert explored == drawn
+
+
+def test_chances_are_those_of_one_moment_while_others_learn() -> None:
+    learner, X = Fliptron(n_classes=K, n_features=D, seed=1), examples(50)
+
+    def play() -> None:
+        for t in range(400):
+            x = X[t % 50]
+            learner.learn(x, learner.decide(x), t & 1)
+
+    def ask() -> None:
+        for _ in range(200):
+            np.testing.assert_allclose(learner.chances(X).sum(axis=1), 1.0)
+
+    together(play, play, ask, ask)

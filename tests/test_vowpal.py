@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,10 @@ import vowpalwabbit
 from click.testing import CliRunner
 from vowpalwabbit.dftovw import ContextualbanditLabel, DFtoVW, Feature
 
-from fliptron import InputError, Log, RidgeRegression, evaluate, export_log, learn_log
+from fliptron import InputError, Log, RidgeRegression, debias, evaluate, export_log, learn_log
 from fliptron.cli.group import commands as main
 from fliptron.datasets.shop import shop
+from fliptron.logs.dsjson import relabelled
 from fliptron.logs.events import column_of, place_of
 from fliptron.logs.tables import write_table
 from fliptron.logs.vowpal import name_of, parse
@@ -43,6 +45,15 @@ ODD = [
     "_u",
     "1.5",
 ]
+
+
+def rounds_of(log: Log) -> Any:
+    return whole(log)[1]
+
+
+def rounds_at(log: Log) -> Any:
+    """Which one of its list each played action was, from 0 on."""
+    return np.array([row[0] - 1 for row in log._file.rows("SELECT position FROM {}")])
 
 
 @pytest.fixture(scope="module")
@@ -126,6 +137,14 @@ class TestWhatIsUnderstood:
         assert records == {"b": [2.0, None], "c": [None, 1.0]}
         assert rounds.label.tolist() == [0, 1]
 
+    def test_a_probability_that_rounding_put_above_one_is_one(self, tmp_path: Path) -> None:
+        log, _, rounds, _ = self.read(tmp_path, "1:0:1.0000001 | a\n2:-1:.5 | a\n")
+        assert rounds.probability.tolist() == [1.0, 0.5]
+        export_log(log, tmp_path / "b.vw", to="vw-cb")
+        assert (tmp_path / "b.vw").read_text() == (tmp_path / "a.vw").read_text()
+        with pytest.raises(InputError, match=r"line 1 has probability 1\.0001; a number above 0 and at most 1"):
+            self.read(tmp_path, "1:0:1.0001 | a\n2:-1:.5 | a\n")
+
     def test_actions_that_are_listed_could_be_played(self, tmp_path: Path) -> None:
         log, _, rounds, _ = self.read(tmp_path, "1 2:0:.5 3 | a\n1 2 3:-1:.5 | a\n")
         assert log.labels == (1, 2, 3)
@@ -160,8 +179,13 @@ class TestWhatIsUnderstood:
         assert [log.labels[r] for r in rounds.label] == ["sock", "sock"]
         assert tags == ["e", "e"]
         export_log(log, tmp_path / "b.vw")
-        assert "\n|a kind=bag:1.0 |b size:2.0\n" in (tmp_path / "b.vw").read_text()
+        assert "\n|a kind=bag |b size:2\n" in (tmp_path / "b.vw").read_text()
         check_same(log, Log(tmp_path / "b.vw"))
+        with pytest.warns(UserWarning, match="left out of what is written as 'vw': the features of actions$"):
+            export_log(Log(tmp_path / "a.vw", features=["u.age"]), tmp_path / "c.vw")
+        assert "\n|action label=hat\n" in (tmp_path / "c.vw").read_text()
+        assert "\n|a kind=bag:1.0 |b size:2.0\n" in (tmp_path / "c.vw").read_text()
+        check_same(log, Log(tmp_path / "c.vw"))
         positions = Log(tmp_path / "a.vw", label="position", labels=[1, 2, 3])
         assert whole(positions)[1].label.tolist() == [1, 1]
         assert positions.features == ["u.age"]  # the name of what was played would give it away
@@ -264,6 +288,89 @@ def test_a_line_says_what_vowpal_wabbit_takes_it_for() -> None:
     assert name_of(parse("", "| a=b c:2")) == "| a=b:1.0 | c:2.0"
 
 
+def changing(n: int) -> tuple[str, str]:
+    """A log whose actions change and have prices and tags, as text and as dsjson."""
+    random, texts, lines = np.random.default_rng(0), [], []
+    price = random.random(20).round(3)
+    for t in range(n):
+        u, listed, at = round(float(random.random()), 3), random.permutation(20)[: 3 + t % 2], int(random.integers(3))
+        right = int(np.argmin(abs(price[listed] - u))) == at
+        cost = -0.5 if random.random() < (0.8 if right else 0.1) else 0.25
+        actions = [f"'item{k}|item price:{price[k]} p{int(price[k] * 10)}" for k in listed]
+        actions[at] = f"0:{cost}:0.250 {actions[at]}"
+        texts.append("\n".join([f"shared 'e{t}|user u:{u} b{int(u * 10)}", *actions]) + "\n\n")
+        several = ", ".join(f'{{"_tag":"item{k}", "item": {{"price":{price[k]}}}}}' for k in listed)
+        order = [at + 1, *(i + 1 for i in range(len(listed)) if i != at)]
+        lines.append(
+            f'{{"_label_cost": {cost},"_label_probability":0.250,"_label_Action":{at + 1},"_labelIndex":{at},'
+            f'"o":[{{"v":{-cost}}}], "EventId":"e{t}","a":{order},"c":{{"user":{{"u":{u}}},"_multi":[{several}]}}}}\n'
+        )
+    return "".join(texts), "".join(lines)
+
+
+class TestWhatIsWrittenInItsOwnForm:
+    """Tags, features of actions and lists that change stay as they are, to the last character."""
+
+    @pytest.mark.parametrize(("form", "which"), [("vw", 0), ("dsjson", 1)])
+    @pytest.mark.parametrize("label", [None, "position"])
+    def test_nothing_changes_but_costs(self, tmp_path: Path, form: str, which: int, label: Any) -> None:
+        text = changing(300)[which]
+        (tmp_path / f"a.{form}").write_text(text)
+        log, target = Log(tmp_path / f"a.{form}", label=label), tmp_path / f"b.{form}"
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert export_log(log, target, to=form) == 300
+        assert target.read_text() == text
+        export_log(log, target, to=form, reward=lambda batch: 2.0 * batch.rounds.bit - 0.25)
+        again = target.read_text()
+        assert again != text
+        assert again == text.replace(":-0.5:", ":-1.75:").replace('cost": -0.5,', 'cost": -1.75,')
+        check_same(log, Log(target, label=label))
+
+    def test_what_is_told_otherwise_is_written(self, tmp_path: Path) -> None:
+        for name, text in zip(("a.vw", "a.dsjson"), changing(50), strict=True):
+            (tmp_path / name).write_text(text)
+            log = Log(tmp_path / name, probability=0.125)
+            export_log(log, tmp_path / f"b{name}", to=name[2:])
+            assert (tmp_path / f"b{name}").read_text() == text.replace("0.250", "0.125")
+            check_same(log, Log(tmp_path / f"b{name}"))
+
+    def test_lines_of_numbered_actions_stay_too(self, tmp_path: Path) -> None:
+        (tmp_path / "a.vw").write_text("1 2:0.5:0.250 3 'x|u age:3 vip\n\n11:1.5:.5 |u city=Rome\n")
+        export_log(Log(tmp_path / "a.vw"), tmp_path / "b.vw", to="vw-cb")
+        assert (tmp_path / "b.vw").read_text() == "1 2:0.5:0.250 3 'x|u age:3 vip\n11:1.5:.5 |u city=Rome\n"
+        export_log(Log(tmp_path / "a.vw"), tmp_path / "b.vw", to="vw-cb", reward=lambda batch: batch.rounds.bit + 0.5)
+        assert (tmp_path / "b.vw").read_text() == "1 2:-1.5:0.250 3 'x|u age:3 vip\n11:-0.5:.5 |u city=Rome\n"
+
+    def test_json_in_which_a_key_stands_twice_keeps_its_meaning(self) -> None:
+        text = '{"c": {"_label_cost": 7}, "_label_cost": -1, "_label_probability": 0.5}'
+        told = json.loads(relabelled(text, 2.5, None))
+        assert told == {"c": {"_label_cost": 7}, "_label_cost": 2.5, "_label_probability": 0.5}
+        assert relabelled(text, -1.0, 0.5) == text
+        assert json.loads(relabelled('{"_label_cost": -1e0}', None, 0.5))["_label_probability"] == 0.5
+
+    @pytest.mark.parametrize(
+        ("name", "to"), [("a.vw", "dsjson"), ("a.dsjson", "vw"), ("a.vw", "obp"), ("a.vw", "parquet")]
+    )
+    def test_what_another_form_has_no_room_for_is_named(self, tmp_path: Path, name: str, to: str) -> None:
+        (tmp_path / name).write_text(changing(50)[name == "a.dsjson"])
+        told = ["debias", str(tmp_path / name), "--rates", "0,0", "--to", to]
+        target = tmp_path / f"b.{'npz' if to == 'obp' else to}"
+        result = CliRunner().invoke(main, [*told, "--save", str(target)])
+        assert result.exit_code == 0, result.output
+        lost = f"left out of what is written as '{to}': the features of actions and which actions each event lists"
+        assert f"Warning: {lost}." in " ".join(result.stderr.split())
+        same = [*told[:4], "--to", name[2:], "--save", str(tmp_path / f"same{name[1:]}")]
+        assert "Warning" not in CliRunner().invoke(main, same).stderr
+
+    def test_what_a_policy_has_learnt_from_is_known_by_what_it_says(self, tmp_path: Path) -> None:
+        text = changing(30)[0]
+        (tmp_path / "a.vw").write_text(text)
+        (tmp_path / "b.vw").write_text(text.replace(" u:", "  u:"))
+        assert Log(tmp_path / "a.vw").fingerprint == Log(tmp_path / "b.vw").fingerprint
+        assert "%event" not in Log(tmp_path / "a.vw").describe()
+
+
 class TestWithVowpalWabbit:
     """The real one. Its numbers have 24 bits, so sums agree to six digits."""
 
@@ -273,7 +380,7 @@ class TestWithVowpalWabbit:
         loss, n = model.get_sum_loss(), model.get_weighted_examples()
         model.finish()
         told = [line for line in (folder / "played").read_text().splitlines() if line.strip()]
-        return [int(float(re.split("[:,]", line)[0])) for line in told], loss, n
+        return [int(float(re.split("[:, ]", line)[0])) for line in told], loss, n
 
     @pytest.mark.parametrize(("to", "more"), [("vw", ""), ("dsjson", "--dsjson")])
     def test_policies_and_values_are_equal_on_both_sides(self, table: Path, tmp_path: Path, to: str, more: str) -> None:
@@ -290,6 +397,23 @@ class TestWithVowpalWabbit:
         again = tmp_path / f"again.{to}"
         export_log(Log(path), again, to=to)
         assert self.played(again, f"{ADF} {more}", tmp_path) == (places, loss, n)
+
+    @pytest.mark.parametrize(("name", "more"), [("a.vw", ""), ("a.dsjson", "--dsjson")])
+    def test_what_is_written_again_teaches_it_the_same(self, tmp_path: Path, name: str, more: str) -> None:
+        """Its own model of a log with features of actions: the costs alone are others, by a factor that it can see."""
+        to, options = name[2:], f"--cb_adf --cb_type mtr -q ui -b 20 {more}"
+        (tmp_path / name).write_text(changing(1000)[to == "dsjson"])
+        log = Log(tmp_path / name)
+        export_log(log, tmp_path / f"same.{to}", to=to)
+        debias(log, tmp_path / f"h.{to}", to=to, rates=(0.0, 0.5))
+        first = self.played(tmp_path / name, options, tmp_path)
+        assert self.played(tmp_path / f"same.{to}", options, tmp_path) == first
+        places, loss, n = self.played(tmp_path / f"h.{to}", options, tmp_path)
+        assert n == first[2] == 1000
+        event = re.compile(r"(?m)^shared" if to == "vw" else "EventId")
+        assert len(event.findall((tmp_path / f"h.{to}").read_text())) == 1000
+        value = (np.array(places) == rounds_at(log)) / rounds_of(log).probability * rounds_of(log).bit * 2.0
+        assert -loss / n == pytest.approx(value.mean(), rel=1e-5)
 
     def test_text_and_json_teach_the_same_policy(self, table: Path, tmp_path: Path) -> None:
         log = Log(table, features=["age", "visits", "city"])

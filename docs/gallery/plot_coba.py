@@ -15,7 +15,7 @@ from fliptron.adapters.coba import NoisyBanditLearner, NoisyEnvironment, NoisyEv
 environments = [NoisyEnvironment(load("iris"), rates=(0.1, 0.2), rounds=1000, seed=seed) for seed in range(4)]
 learners = [
     NoisyBanditLearner(fit_intercept=False, seed=1),
-    coba.LinUCBLearner(alpha=0.3),
+    coba.LinUCBLearner(alpha=1.0),
     coba.LinTSLearner(v=0.1),
     coba.RandomLearner(),
 ]

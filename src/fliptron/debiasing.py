@@ -31,7 +31,7 @@ import numpy as np
 from fliptron.arrays import Array
 from fliptron.auditing import Progress, Reference, audit
 from fliptron.encoding.records import is_missing, word_of
-from fliptron.logs.export import TO, check_name, export_log
+from fliptron.logs.export import TO, check_name, export_log, warn_of_loss
 from fliptron.logs.log import Batch, Log
 from fliptron.logs.tables import join_tables, write_table
 from fliptron.noise.estimate import Estimate, possible
@@ -154,6 +154,7 @@ def debias(
         check_name(target, to)
     channels = channels_of(log, by=by, rates=rates, progress=progress)
     if to == "parquet":
+        warn_of_loss(log, to)
         _write_table(log, target, channels)
         return channels
 

@@ -81,6 +81,16 @@ def mapping_of(what: str, value: Any) -> dict[Any, Any]:
     return dict(value or {})
 
 
-def missing(what: str, extra: str) -> InputError:
-    """What to install when an optional part is not there."""
-    return InputError(f"{what} is not installed; get it with: pip install 'fliptron[{extra}]'")
+def missing(what: str, extra: str, error: ImportError | None = None) -> InputError:
+    """What to install when an optional part is not there, or is there and lacks something, as an old version may."""
+    if error is None or (isinstance(error, ModuleNotFoundError) and "." not in str(error.name)):
+        return InputError(f"{what} is not installed; get it with: pip install 'fliptron[{extra}]'")
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415  # seldom wanted
+
+    try:
+        found = f"{what} {version(what)}"
+    except PackageNotFoundError:
+        found = what
+    return InputError(
+        f"{found} lacks what is needed here ({error.msg}); get another version with: pip install -U 'fliptron[{extra}]'"
+    )

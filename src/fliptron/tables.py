@@ -78,6 +78,12 @@ class Made(NamedTuple):
     """The labels that could be played, where the file says it."""
     besides: tuple[str, ...]
     """Columns that are neither features nor have a role."""
+    form: str = ""
+    """Which form all of it had, if it was one."""
+    beyond: tuple[str, ...] = ()
+    """What it says that no table has room for."""
+    feedback: Mapping[str, Any] | None = None
+    """The `bandit_feedback` that it was."""
 
 
 class TableFile:

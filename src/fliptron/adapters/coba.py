@@ -22,8 +22,8 @@ try:
     import coba
     from coba.environments import Finalize
     from coba.primitives import DiscreteReward
-except ImportError:
-    raise missing("coba", "peers") from None
+except ImportError as error:
+    raise missing("coba", "peers", error) from None
 
 _BLOCK = 8192  # rows that are looked up in one go
 _STRANGE = 20  # rounds in a row of which no action was known

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Mapping
+from copy import deepcopy
 from math import hypot, isfinite
-from operator import itemgetter
+from operator import is_, itemgetter
 from struct import Struct, error
 from typing import Any
 from zlib import crc32
@@ -25,6 +26,7 @@ from fliptron.rounds import Decision
 MOST = 4096
 """The most places; names that turn up later share those that are there, by their hash."""
 _STEP = 8
+_KEPT = 100_000  # labels of lists that were looked through
 _NOTHING: Any = (None, {}, None, False)  # has been asked
 
 
@@ -80,7 +82,7 @@ class Growing:
         self._kind, exact = type(first), first._dtype is FLOATS["float64"]  # as rows are
         self._longest = LONGEST[first._dtype.itemsize]
         self._only_decides = exact and self._kind.decide is Learner.decide  # the compiled step, and nothing else
-        self._only_learns = exact and self._kind.learn is Learner.learn
+        self._only_learns = exact and self._kind.learn in (Learner.learn, Fliptron.learn)  # and settles
         self.learner: Learner | None = None
         """The learner, once there are two labels."""
         self.labels: list[Any] = []
@@ -91,6 +93,7 @@ class Growing:
         self._pack: Any = None
         self._named = self._counted = -1  # values of a mapping, and of a sequence, that fill every place
         self._asked: tuple[list[Any] | None, dict[int, int], list[int] | None, bool] = _NOTHING
+        self._lists: dict[tuple[Any, ...], tuple[dict[int, int], list[int] | None, bool]] = {}
         self.width = _STEP
         """How many places a row has."""
         self._blank = np.zeros(self.width)
@@ -127,18 +130,30 @@ class Growing:
             found = self._numbers.get(label)
         except TypeError:
             raise InputError(f"the label is {shown(label)}; what may be a key of a dict is expected") from None
-        return self._add(label, x, bit) if found is None else found
+        if found is None:
+            self._add([label], x, bit)
+        return self._numbers[label]
 
-    def _add(self, label: Any, x: Any, bit: Any) -> int:
-        self._vet([label], x, bit)
-        if self.learner is not None:
-            self.learner.add_label()
-        elif self.labels:
-            self.learner = build(self._kind, 2, self.width, self._settings)
-        self.labels.append(label)
-        self._numbers[label] = len(self.labels) - 1
-        self._score, self._asked = None, _NOTHING
-        return len(self.labels) - 1
+    def _add(self, new: list[Any], x: Any, bit: Any = 1) -> None:
+        """Take in new labels: all at once if they are the first, since not every learner can have more later."""
+        self._vet(new, x, bit)
+        K = len(self.labels) + len(new)
+        if self.learner is None and K > 1:
+            self._fit(x)
+            self.learner = build(self._kind, K, self.width, self._settings)
+        for label in new:
+            if self.learner is not None and self.learner.n_classes == len(self.labels):
+                self.learner.add_label()
+            self.labels.append(label)
+            self._numbers[label] = len(self.labels) - 1
+        self._score, self._asked, self._lists = None, _NOTHING, {}
+
+    def _fit(self, x: Any) -> None:
+        """Give the names of the first example places, and have no others: what is not there costs no time."""
+        self.row(x)
+        if self._places:
+            self.width = len(self._places) + 1
+            self._blank = self._blank[: self.width].copy()
 
     def _vet(self, labels: list[Any], x: Any, bit: Any = 1) -> None:
         """Refuse what comes with new labels before anything of it is kept."""
@@ -174,7 +189,7 @@ class Growing:
         except ValueError:  # arrays do not say
             others = True
         if others:
-            places, eligible, plain = self._look_through(labels, x)
+            places, eligible, plain = self._looked_through(labels, x)
         row, learner = self.row(x), self.learner
         if learner is None:
             return row, None, places, eligible
@@ -190,15 +205,30 @@ class Growing:
             _refuse_values(x)
             raise
 
+    def _looked_through(self, labels: list[Any], x: Any) -> tuple[dict[int, int], list[int] | None, bool]:
+        """The same list of labels, as one of a few that take turns, is looked through once."""
+        try:
+            known = self._lists.get(key := tuple(labels))
+        except TypeError:  # what cannot be hashed may be changed
+            return self._look_through(labels, x)
+        if known is None:
+            known = self._look_through(labels, x)
+            if (len(self._lists) + 1) * len(key) <= _KEPT:
+                self._lists[key] = known
+        self._asked = labels[:], *known
+        return known
+
     def _look_through(self, labels: list[Any], x: Any) -> tuple[dict[int, int], list[int] | None, bool]:
         names = [hashable(label) for label in labels]
-        new = [name for name in names if name not in self._numbers]
+        numbers = self._numbers
+        new = [name for name in dict.fromkeys(names) if name not in numbers]
         if new:
-            self._vet(new, x)
-        places = {self.number(name): place for place, name in enumerate(names)}
+            self._add(new, x)
+        places = {numbers[name]: place for place, name in enumerate(names)}
         eligible = None if len(places) == len(self.labels) else [*places]
         plain = eligible is None and self._only_decides
-        self._asked = labels[:], places, eligible, plain
+        fixed = all(map(is_, names, labels))  # what cannot be hashed may be changed by its owner, who has it still
+        self._asked = labels[:] if fixed else deepcopy(labels), places, eligible, plain
         return places, eligible, plain
 
     def chance(self, x: Any, labels: list[Any], label: Any) -> float:
@@ -240,6 +270,7 @@ class Growing:
         if self._only_learns and steps is not None:
             try:
                 if not steps[1](learner.state, learner.turn, row, decision, feedback):
+                    learner.settle()
                     return
             except (TypeError, ValueError, OverflowError):
                 pass
@@ -295,12 +326,15 @@ class Growing:
         return Decision(label, int(self.scores(x).argmax()), probability)
 
     def chances(self, x: Any) -> dict[Any, float]:
-        """The softmax of the scores, by label."""
+        """How likely each label is right, as far as the learner can say; see `Learner.chances`."""
         if self.learner is None:
             return dict.fromkeys(self.labels, 1.0)
-        scores = self.scores(x)
-        odds = np.exp(scores - scores.max())
-        return dict(zip(self.labels, (odds / odds.sum()).tolist(), strict=True))
+        try:
+            found = self.learner.chances(self.row(x, grow=False)[None])[0]
+        except InputError:
+            _refuse_values(x)
+            raise
+        return dict(zip(self.labels, found.tolist(), strict=True))
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_score": None, "_pack": None, "_named": -1, "_counted": -1}

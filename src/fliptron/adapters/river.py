@@ -16,8 +16,8 @@ from fliptron.rounds import Decision
 
 try:
     from river import bandit, base
-except ImportError:
-    raise missing("river", "peers") from None
+except ImportError as error:
+    raise missing("river", "peers", error) from None
 
 WAITING = 100_000
 """The most pairs of arm and context whose rewards are waited for, and the most pulls of one pair; of more, the oldest
@@ -32,6 +32,7 @@ class NoisyBanditClassifier(base.Classifier):
     bits. Labels and features may turn up at any time. Where there are no true labels, use `NoisyBanditPolicy`.
 
     Numbers are taken as they are; `preprocessing.StandardScaler` in front helps. Words have places of their own.
+    Labels come one by one, and `AnytimeRCNBF`, `Gappletron`, `Newtron`, `RCINE` and `RDUE` refuse more than two then.
 
     Parameters
     ----------
@@ -105,7 +106,10 @@ class NoisyBanditClassifier(base.Classifier):
         return growing.labels[int(growing.scores(x).argmax())]
 
     def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
-        """The softmax of the scores: for `Fliptron`, the belief that a label is right.
+        """How likely each label is right, as far as the learner can say; see `Learner.chances`.
+
+        `Fliptron` tells its belief, in which the doubt about its weights counts. Of other learners it is the softmax of
+        the scores, which merely orders the labels.
 
         Parameters
         ----------
@@ -127,8 +131,9 @@ class NoisyBanditPolicy(bandit.base.ContextualPolicy):
     """A contextual policy for `river.bandit` whose rewards are bits, right or wrong, that are sometimes flipped.
 
     `update` says nothing of the probability with which an arm was pulled, and learning needs it. So the policy keeps
-    the decision of every pull until a reward comes for the same arm and context, at once or much later. An arm that it
-    did not choose itself, as in a burn-in, counts as pulled for certain.
+    the decision of every pull until a reward comes for the same arm and context, at once or much later. Of several that
+    wait for the same, a reward belongs to the pull just made, if the context is the very object of it, and else to the
+    oldest. An arm that it did not choose itself, as in a burn-in, counts as pulled for certain.
 
     Parameters
     ----------
@@ -136,6 +141,8 @@ class NoisyBanditPolicy(bandit.base.ContextualPolicy):
         As of `NoisyBanditClassifier`; nothing is flipped here, the seed is that of the exploration.
     reward_obj
         What measures the rewards of each arm, for `ranking`.
+    reward_scaler
+        What scales the rewards that are measured. The learner gets the bits as they are.
     burn_in
         How often every arm is pulled before the learner chooses.
 
@@ -152,17 +159,18 @@ class NoisyBanditPolicy(bandit.base.ContextualPolicy):
         learner: type[Learner] | None = None,
         settings: Mapping[str, Any] | None = None,
         reward_obj: Any = None,
+        reward_scaler: Any = None,
         burn_in: int = 0,
         fit_intercept: bool = True,
         seed: int | None = None,
     ) -> None:
-        super().__init__(reward_obj=reward_obj, burn_in=burn_in)
+        super().__init__(reward_obj=reward_obj, reward_scaler=reward_scaler, burn_in=burn_in)
         self.learner = learner
         self.settings = settings
         self.fit_intercept = fit_intercept
         self.seed = seed
         self._growing = Growing(learner, settings, _seed(seed), constant=fit_intercept)
-        self._pulled: tuple[Any, Any] = (None, None)
+        self._pulled: tuple[Any, Any, int] = (None, None, -1)
         self._waiting: OrderedDict[tuple[int, bytes], deque[tuple[Decision, list[int] | None]]] = OrderedDict()
         if self._growing.full_information:
             raise InputError("the learner learns from true labels, which bandits do not have")
@@ -172,7 +180,7 @@ class NoisyBanditPolicy(bandit.base.ContextualPolicy):
         if not arms:
             raise InputError("there are no arms; at least one is expected")
         row, decision, _, eligible = growing.decide(context, arms)
-        self._pulled = context, row
+        self._pulled = context, row, -1 if decision is None else decision[0]
         if decision is None:
             return arms[0]
         waiting, key = self._waiting, _key(decision[0], row)
@@ -204,17 +212,20 @@ class NoisyBanditPolicy(bandit.base.ContextualPolicy):
         except ValueError:
             raise InputError(f"{len(reward_args)} rewards are given; one, the bit, is expected") from None
         growing = self._growing
-        label, (latest, row) = growing.number(arm_id, context, bit), self._pulled
-        if context is not latest or row is None or row.size != growing.width:  # the reward of an earlier pull
+        label, (latest, row, just) = growing.number(arm_id, context, bit), self._pulled
+        late = context is not latest or row is None  # the reward of an earlier pull
+        if late or row.size != growing.width:
             check_bit(bit)
             row = growing.row(context)
         if growing.learner is not None:
             key = _key(label, row)
             kept = self._waiting.get(key)
-            decision, eligible = kept[0] if kept else (growing.outside(label, context), None)
+            which = 0 if late or label != just else -1
+            decision, eligible = kept[which] if kept else (growing.outside(label, context), None)
             growing.learn(row, decision, bit, eligible)
             if kept:
-                kept.popleft()
+                del kept[which]
+                self._pulled = latest, self._pulled[1], just if which == 0 else -1
                 if not kept:
                     del self._waiting[key]
         super().update(arm_id, context, bit, **reward_kwargs)  # type: ignore[no-untyped-call]

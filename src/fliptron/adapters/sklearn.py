@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import softmax
 
 from fliptron.adapters.growing import build, estimate_of, with_seed
 from fliptron.arrays import Array, SparseRow
@@ -26,8 +25,8 @@ try:
     from sklearn.utils import check_random_state
     from sklearn.utils.multiclass import check_classification_targets
     from sklearn.utils.validation import check_is_fitted, validate_data
-except ImportError:
-    raise missing("scikit-learn", "lab") from None
+except ImportError as error:
+    raise missing("scikit-learn", "lab", error) from None
 
 _LEAST, _EACH = 10_000, 10  # rounds of a fit: so many at least, and so many per row
 
@@ -173,13 +172,15 @@ class NoisyBanditClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
     def decision_function(self, X: Any) -> Array:
         """The learner's scores (n×K); of two classes, by how much the second leads.
 
+        `Fliptron` damps them by its doubt: `predict_proba` is their softmax.
+
         Parameters
         ----------
         X
             As of `fit`.
         """
         rows = self._checked(X)
-        scores = self.learner_.scores(rows)
+        scores = self.learner_.logits(rows)
         return np.asarray(scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores)
 
     def predict(self, X: Any) -> Array:
@@ -194,10 +195,10 @@ class NoisyBanditClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
         return np.asarray(self.classes_[self.learner_.predict(rows)])
 
     def predict_proba(self, X: Any) -> Array:
-        """The softmax of the scores (n×K).
+        """How likely each label is right, as far as the learner can say (n×K).
 
-        For `Fliptron`, whose model this is, it is the belief that a label is right. For other learners it merely
-        orders the labels.
+        `Fliptron` tells its belief, in which the doubt about its weights counts, whatever the length of a row. Of other
+        learners it is the softmax of the scores, which merely orders the labels; see `Learner.chances`.
 
         Parameters
         ----------
@@ -205,7 +206,7 @@ class NoisyBanditClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
             As of `fit`.
         """
         rows = self._checked(X)
-        return np.asarray(softmax(self.learner_.scores(rows), axis=1))
+        return self.learner_.chances(rows)
 
     def estimate(self) -> Estimate:
         """What the learner has found out about the noise and its own true accuracy; see `Estimate`."""
@@ -276,7 +277,13 @@ class NoisyBanditClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[mis
 
 def _distinct(classes: Any) -> Array:
     """Classes in order."""
+    if isinstance(classes, str | bytes | Mapping) or not isinstance(classes, Iterable):
+        raise InputError(f"classes is {shown(classes)}; a list of numbers or words is expected")
+    if not hasattr(classes, "dtype"):  # a set, or what can be looked through but once
+        classes = list(classes)
     given = np.asarray(classes)
+    if given.dtype.kind == "f" and not np.isfinite(given).all():
+        raise InputError(f"classes are {shown(given.tolist())}; numbers that are finite are expected")
     try:
         if given.dtype.kind not in "SU" or all(isinstance(each, str | bytes) for each in classes):
             return np.unique(given)  # of a number among words, NumPy has made a word
@@ -295,8 +302,10 @@ def _numbers(name: str, labels: Any, classes: Array) -> Array:
         at, known = np.zeros(found.shape, np.intp), set(classes.tolist())
         wrong = np.array([each not in known for each in found.ravel().tolist()]).reshape(found.shape)
     if wrong.any() or found.ndim != 1:
-        odd = found.ravel().tolist()[int(np.argmax(wrong))] if wrong.any() else found.tolist()
-        raise InputError(f"{name} holds {odd!r}; one of {', '.join(map(str, classes))} is expected")
+        if not wrong.any():
+            raise InputError(f"{name} has shape {found.shape}; a single label for each round is expected")
+        odd = found.ravel().tolist()[int(np.argmax(wrong))]
+        raise InputError(f"{name} holds {shown(odd)}; one of {', '.join(map(str, classes))} is expected")
     return np.asarray(at)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -79,8 +80,12 @@ def debias(
     told = _told(rates, by)
     opened = open_log(log, columns, quiet=as_json)
     writable_file(path)
-    with reading(opened.n_rounds, "reading") as progress:
-        found = debias_log(opened, path, to=to, by=by, rates=told, form=reward, progress=progress)
+    with warnings.catch_warnings(record=True) as losses:
+        warnings.simplefilter("always", UserWarning)
+        with reading(opened.n_rounds, "reading") as progress:
+            found = debias_log(opened, path, to=to, by=by, rates=told, form=reward, progress=progress)
+    for each in losses:
+        click.echo(f"Warning: {each.message}.", err=True)
     left_out = load_feedback(path).get("left_out", np.array([])).tolist() if to == "obp" else []
     if as_json:
         values = {str(key): _plain(found, key) for key in found.rates}

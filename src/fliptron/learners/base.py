@@ -251,6 +251,32 @@ class Learner(ABC):
         """
         return np.asarray(self.scores(X).argmax(axis=1))
 
+    def logits(self, X: Any) -> Array:
+        """What `chances` is the softmax of (n×K): the scores, unless a learner says how sure of them it is.
+
+        Parameters
+        ----------
+        X
+            n rows of d numbers, dense or sparse.
+        """
+        return self.scores(X)
+
+    def chances(self, X: Any) -> Array:
+        """How likely each label of every row is right, as far as the learner can say (n×K); each row sums to one.
+
+        The softmax of `logits`. A `Fliptron` tells its belief so, and `Newtron`, `Gappletron` and `RDUE` tell the
+        softmax that they learn. For other learners it merely orders the labels: how sure it sounds depends on the
+        length of a row and on the settings, and means nothing.
+
+        Parameters
+        ----------
+        X
+            n rows of d numbers, dense or sparse.
+        """
+        logits = self.logits(X).astype(np.float64)
+        odds = np.exp(logits - logits.max(axis=1, keepdims=True))
+        return np.asarray(odds / odds.sum(axis=1, keepdims=True))
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write parameters and state to an `.npz` file, whole or not at all; no pickle."""
         write_whole(Path(path), self.packed())

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from math import exp, log, sqrt
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from fliptron.arrays import SHORTEST, Array, Row
-from fliptron.kernels.compiling import PART, STEP, compiled
+from fliptron.kernels.compiling import LOOP, PART, STEP, compiled
 from fliptron.kernels.loop import (
     Choice,
     Scratch,
@@ -20,7 +20,7 @@ from fliptron.kernels.loop import (
     nth_eligible,
     scores,
 )
-from fliptron.kernels.rows import index, size, value
+from fliptron.kernels.rows import followed, index, size, value
 from fliptron.kernels.vectors import argmax, square
 from fliptron.learners.alarms import DATA, LOST, NO_ALARM, alarms_so_far, count, is_lost, start_anew, strength_of
 from fliptron.learners.axes import gather
@@ -246,18 +246,35 @@ def count_audit(state: FliptronState, right: bool, feedback: int) -> None:
 
 
 @compiled(**PART)
+def damping(weighed: tuple[int, float, float, float]) -> float:
+    """κ, by which all scores are damped alike for the doubt in the best one's lead."""
+    _, others, doubt, top = weighed
+    return 1.0 / sqrt(1.0 + _MACKAY * (top + doubt / (others * others)))
+
+
+@compiled(**PART)
 def held_right(
     state: FliptronState, length: float, weighed: tuple[int, float, float, float], label: int
 ) -> tuple[float, float]:
-    """How likely a label is held right, and the odds of all labels but the best.
-
-    All scores are damped alike by the doubt in the best one's lead: 1/K if nothing is known.
-    """
-    best, others, doubt, top = weighed
-    kappa, mass = 1.0 / sqrt(1.0 + _MACKAY * (top + doubt / (others * others))), _LEAST_ODDS
+    """How likely a label is held right, 1/K if nothing is known, and the odds of all labels but the best."""
+    best, kappa, mass = weighed[0], damping(weighed), _LEAST_ODDS
     for r in range(state.scores.shape[0]):
         mass += 0.0 if r == best else exp(kappa * (state.scores[r] - state.scores[best]) / length)
     return exp(kappa * (state.scores[label] - state.scores[best]) / length) / (1.0 + mass), mass
+
+
+@compiled(**LOOP)
+def damp_all(state: FliptronState, X: Any, out: Array) -> None:
+    """The scores of every row, damped: what it holds right is their softmax, as in `held_right` (n×K)."""
+    n = out.shape[0]
+    for i in range(n):
+        x = followed(X, i, min(i + 1, n - 1))
+        length, out[i, :] = sqrt(square(x)), 0.0
+        if length >= SHORTEST:
+            look(state, x)
+            kappa = damping(weigh(state, length))
+            for r in range(out.shape[1]):
+                out[i, r] = kappa * state.scores[r] / length
 
 
 @learns(FliptronState)

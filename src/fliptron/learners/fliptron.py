@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from fliptron.arrays import Array
+from fliptron.arrays import Array, count_rows
 from fliptron.exploration import Exploration
 from fliptron.learners import axes
 from fliptron.learners.alarms import DATA, LOST, NOISE, alarms_so_far
@@ -42,6 +42,7 @@ from fliptron.learners.filtering import (
     WINDOW,
     FliptronState,
     count_audit,
+    damp_all,
     teach,
 )
 from fliptron.learners.memory import check_memory
@@ -304,6 +305,23 @@ class Fliptron(Learner):
             account.memory[0, DOUBTFUL_CELL] = self.state.counts[[DOUBTFUL, DOUBTFUL_ONES, DOUBTFUL_RIGHT]]
             account.sure[1] = self.state.labels[:, [SURE, SURE_ONES]]
         return account.estimate()
+
+    def logits(self, X: Any) -> Array:
+        """The scores s_r, all damped alike by the doubt in the best one's lead (n×K).
+
+        Their softmax, `chances`, is what it holds right: 1/K if nothing is known, whatever the length of the row. The
+        labels keep the order of their scores.
+
+        Parameters
+        ----------
+        X
+            n rows of d numbers, dense or sparse.
+        """
+        matrix = self._matrix(X)
+        with self.held():
+            out = np.empty((count_rows(matrix), self.n_classes))
+            damp_all(self.state, matrix, out)
+        return out
 
     def learn(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import exp, sqrt
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -256,6 +256,16 @@ class Newtron(Learner):
         """W, the projection of −A⁻¹b."""
         with self.held():
             return np.array(self.state.W * self.state.norm[1], order="C")
+
+    def logits(self, X: Any) -> Array:
+        """α times the scores (n×K): labels are drawn from their softmax, `chances`.
+
+        Parameters
+        ----------
+        X
+            n rows of d numbers, dense or sparse.
+        """
+        return self.alpha * self.scores(X)
 
     def _bounds(self) -> dict[str, tuple[float, float]]:
         return {"A": (0.5 / self.radius, 1e150)}

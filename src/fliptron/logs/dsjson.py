@@ -10,6 +10,7 @@ with `_`, which is why such names are written with `%5F` instead.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
@@ -19,6 +20,7 @@ from fliptron.refusals import InputError
 
 _SEVERAL = ("_slots", "_outcomes")
 _LOW = "%5F"  # a _ that a name begins with
+_NUMBER = r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
 
 
 def events(lines: Iterable[tuple[str, str]]) -> Iterator[Event]:
@@ -32,16 +34,16 @@ def events(lines: Iterable[tuple[str, str]]) -> Iterator[Event]:
     lines
         Each with what it is called in messages.
     """
-    known: dict[str, tuple[str, ...]] = {}  # names of lists of actions, which seldom change
+    known: dict[str, tuple[tuple[str, ...], bool]] = {}  # names of lists of actions, which seldom change
     for where, text in lines:
         if text.strip() and not text.lstrip().startswith("#"):
             event = _object(where, "the line", _parsed(where, text))
             alone = "EventId" in event and "c" not in event and "_label_cost" not in event
             if event.get("_skipLearn") is not True and not alone:
-                yield _event(where, event, known)
+                yield _event(where, event, known)._replace(form="dsjson", text=text)
 
 
-def _event(where: str, event: dict[str, Any], known: dict[str, tuple[str, ...]]) -> Event:
+def _event(where: str, event: dict[str, Any], known: dict[str, tuple[tuple[str, ...], bool]]) -> Event:
     context = dict(_object(where, "c", event.get("c")))
     if any(key in each for key in _SEVERAL for each in (event, context)):
         raise InputError(f"{where} has slots; one action per event is expected")
@@ -72,7 +74,7 @@ def _event(where: str, event: dict[str, Any], known: dict[str, tuple[str, ...]])
     if "_greedy" in event:
         greedy = _place(where, "_greedy", event["_greedy"], len(listed))
     probability = probability_of(where, event.get("_label_probability"))
-    names = _names(where, listed, known)
+    names, rich = _names(where, listed, known)
     record: dict[str, Any] = {}
     _flatten(record, where, "", context)
     margin = event.get("_margin")
@@ -82,10 +84,14 @@ def _event(where: str, event: dict[str, Any], known: dict[str, tuple[str, ...]])
         greedy=None if greedy is None else names[greedy - 1],
         margin=None if margin is None else number_of(where, "_margin", margin),
         tag=tag if isinstance(tag, str) and tag else None,
+        rich=rich,
     )  # fmt: skip
 
 
-def _names(where: str, listed: list[Any], known: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
+def _names(
+    where: str, listed: list[Any], known: dict[str, tuple[tuple[str, ...], bool]]
+) -> tuple[tuple[str, ...], bool]:
+    """What the actions go by, and whether one has features besides."""
     text = json.dumps(listed)
     if text in known:
         return known[text]
@@ -93,9 +99,10 @@ def _names(where: str, listed: list[Any], known: dict[str, tuple[str, ...]]) -> 
     twice = next((name for at, name in enumerate(names) if names.index(name) < at), None)
     if twice is not None:
         raise InputError(f"{where} has action {twice!r} twice; each once is expected")
+    rich = any(each.get("_tag") and len(each) > 1 for each in listed)
     if len(known) < 1000:
-        known[text] = names
-    return names
+        known[text] = names, rich
+    return names, rich
 
 
 def _name(where: str, action: Any) -> str:
@@ -167,6 +174,27 @@ def _place(where: str, what: str, value: Any, n: int, first: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not first <= value <= last:
         raise InputError(f"{where} has {what} {value!r}; a whole number from {first} to {last} is expected")
     return value
+
+
+def relabelled(text: str, cost: float | None, probability: float | None) -> str:
+    """An event as it was written, with another cost or probability; None: as it is.
+
+    Parameters
+    ----------
+    text
+        Its line.
+    cost, probability
+        Those of the action that was played.
+    """
+    event = json.loads(text)
+    for key, value in (("_label_cost", cost), ("_label_probability", probability)):
+        if value is None or (event.get(key) is not None and float(event[key]) == value):
+            continue
+        event[key] = value
+        again, times = re.subn(rf'("{key}"\s*:\s*){_NUMBER}', rf"\g<1>{value!r}", text)
+        same = times == 1 and json.loads(again) == event  # so that all else is as it was written, blanks too
+        text = again if same else json.dumps(event, ensure_ascii=False, allow_nan=False)
+    return text
 
 
 def text_of(event: Event, actions: Sequence[Any]) -> str:

@@ -21,10 +21,14 @@ from fliptron.tables import BATCH, Made, Spool
 
 CONTEXT = "context"
 """The namespace of features that are called by their name alone."""
-OWN = ("label", "bit", "cost", "probability", "greedy", "margin", "tag", "position")
+WRITTEN = "%event"
+"""The column that holds the text of each event."""
+OWN = ("label", "bit", "cost", "probability", "greedy", "margin", "tag", "position", WRITTEN)
 """Columns that such a table has besides the features."""
 TIE = 1e-6
 """By how much probabilities may differ that should be equal, since some have 24 bits."""
+ROUNDED = 1e-5
+"""By how much a probability may be above 1, as sums of numbers with 24 bits are."""
 _MOST_LABELS, _MOST_FEATURES = 1000, 1000
 _WHOLE = re.compile(r"0|-?[1-9]\d{0,17}")
 
@@ -47,6 +51,12 @@ class Event(NamedTuple):
     greedy: str | None = None
     margin: float | None = None
     tag: str | None = None
+    form: str = ""
+    """Of its text: "vw" (adf), "vw-cb" or "dsjson"."""
+    text: str | None = None
+    """All of it as it was written."""
+    rich: bool = False
+    """Whether an action has features besides its name."""
 
 
 def column_of(namespace: str, name: str) -> str:
@@ -91,11 +101,11 @@ def number_of(where: str, what: str, text: Any) -> float:
 
 
 def probability_of(where: str, text: Any) -> float:
-    """A probability above 0 and at most 1, or a sentence that names the line."""
+    """A probability above 0 and at most 1, or a sentence that names the line; one that rounding put above 1 is 1."""
     value = number_of(where, "probability", text)
-    if not LEAST_PROBABILITY <= value <= 1.0:
+    if not LEAST_PROBABILITY <= value <= 1.0 + ROUNDED:
         raise InputError(f"{where} has probability {text}; a number above 0 and at most 1 is expected")
-    return value
+    return min(value, 1.0)
 
 
 def put(record: dict[str, Any], where: str, column: str, value: Any) -> None:
@@ -129,6 +139,8 @@ def made_from(name: str, events: Iterable[Event], *, rewards: bool = False) -> M
     parts: list[str] = []
     two, names, features, told = _Costs(rewards), _Names(), _Features(), set[str]()
     batch: list[Event] = []
+    forms: set[str] = set()
+    rich = False
 
     def flush() -> None:
         parts.append(str(Path(spool.name) / f"part-{len(parts):06d}.parquet"))
@@ -139,6 +151,8 @@ def made_from(name: str, events: Iterable[Event], *, rewards: bool = False) -> M
         two.add(event)
         names.add(event)
         features.add(event)
+        forms.add(event.form)
+        rich = rich or event.rich
         told |= {role for role in ("greedy", "margin", "tag") if getattr(event, role) is not None}
         batch.append(event)
         if len(batch) == BATCH:
@@ -160,6 +174,8 @@ def made_from(name: str, events: Iterable[Event], *, rewards: bool = False) -> M
         roles=roles,
         labels=names.found,
         besides=OWN,
+        form=forms.pop() if len(forms) == 1 else "",
+        beyond=("the features of actions",) * rich + ("which actions each event lists",) * names.differ,
     )
 
 
@@ -199,13 +215,17 @@ class _Names:
     def __init__(self) -> None:
         self._seen: set[str] = set()
         self._last: Sequence[str] = ()
+        self._first: set[str] = set()
         self.whole = True
+        self.differ = False  # whether events list different actions
 
     def add(self, event: Event) -> None:
         listed = event.among or (event.label,)
         if listed is self._last:
             return
         self._last = listed
+        self._first = self._first or set(listed)
+        self.differ = self.differ or (event.form != "vw-cb" and self._first != set(listed))
         for name in listed:
             if name not in self._seen:
                 self.whole = self.whole and _WHOLE.fullmatch(name) is not None
@@ -243,6 +263,8 @@ class _Features:
 
 def _columns(batch: Sequence[Event]) -> Mapping[str, Any]:
     """The columns of some events."""
+    import pandas as pd  # noqa: PLC0415  # slow to load
+
     found: dict[str, Any] = {
         "label": _as_column([event.label for event in batch]),
         "position": np.array([event.position for event in batch]),
@@ -253,6 +275,8 @@ def _columns(batch: Sequence[Event]) -> Mapping[str, Any]:
         values = [getattr(event, role) for event in batch]
         if any(value is not None for value in values):
             found[role] = _as_column(values)
+    if any(event.text is not None for event in batch):
+        found[WRITTEN] = pd.array([event.text for event in batch], dtype="string")
     names = dict.fromkeys(name for event in batch for name in event.record)
     return found | {name: _as_column([event.record.get(name) for event in batch]) for name in names}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import math
 import os
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,10 @@ def export_log(log: Log, path: str | os.PathLike[str], *, to: str = "vw", reward
     `Log` reads it again with the same records, labels, probabilities and bits. The greedy label and the margin are kept
     in "dsjson" and "obp". What has no room in "obp", columns of more than 1,000 different words, is left out, and named
     there by `left_out`.
+
+    A log that has this form already keeps its events as they are, with tags, features of actions and lists of actions:
+    only costs are written anew, and of a `bandit_feedback` the rewards. Where another form has no room for some of
+    that, or `features` were chosen, a warning names what is left out.
 
     Parameters
     ----------
@@ -65,18 +70,62 @@ def export_log(log: Log, path: str | os.PathLike[str], *, to: str = "vw", reward
     if not log.has_probabilities:
         raise InputError(f"{log.name} does not say with which probability labels were played, which this form needs")
     check_name(target, to)
+    warn_of_loss(log, to)
     if to == "obp":
         found = to_feedback(log, reward=reward)
         with whole_file(target) as part, part.open("wb") as file:
-            np.savez_compressed(file, **found)
+            np.savez_compressed(file, **{key: each for key, each in found.items() if np.asarray(each).dtype != object})
         return int(found["n_rounds"])
-    written = _writer(log, to)
+    texts = _kept(log, to, reward) if _keeps(log, to) else map(_writer(log, to), _events(log, reward))
     rounds, zipped = 0, target.suffix.lower() == ".gz"
     with whole_file(target) as part, gzip.open(part, "wb") if zipped else part.open("wb") as file:
-        for event in _events(log, reward):
-            file.write(written(event).encode("utf-8"))
+        for text in texts:
+            file.write(text.encode("utf-8"))
             rounds += 1
     return rounds
+
+
+def warn_of_loss(log: Log, to: str) -> None:
+    """Name in a warning what a log of another library's says that will not be in what is written.
+
+    Parameters
+    ----------
+    log
+        The rounds.
+    to
+        One of `TO`, or "parquet".
+    """
+    if log._origin is None or _keeps(log, to):
+        return
+    lost = dict.fromkeys(log._origin.beyond)
+    if log._origin.form in ("vw", "dsjson") and log.roles["label"] == "position":  # its names are numbers then
+        lost = dict.fromkeys(["the features of actions", *lost])
+    if lost:
+        *most, last = lost
+        told = f"{', '.join(most)} and {last}" if most else last
+        warnings.warn(f"left out of what is written as {to!r}: {told}", stacklevel=3)
+
+
+def _keeps(log: Log, to: str) -> bool:
+    """Whether events stay as they were written, since the log has this form already."""
+    if log._origin is None or not log._as_it_was:
+        return False
+    return log._origin.form == to or (to == "obp" and log._origin.feedback is not None and not log._ordered)
+
+
+def _kept(log: Log, to: str, reward: Reward | None) -> Iterator[str]:
+    """Events as they were written, with other costs if rewards are given, or if a column says what the bits are."""
+    relabelled = dsjson.relabelled if to == "dsjson" else vowpal.relabelled
+    end = {"vw": "\n\n", "vw-cb": "\n", "dsjson": "\n"}[to]
+    for batch in log.batches(events=True):
+        n = len(batch.rounds)
+        costs: list[Any] = [None] * n
+        if reward is not None or not log._own("bit"):
+            costs = (0.0 - _rewards(batch, reward)).tolist()
+        chances: list[Any] = [None] * n if log._own("probability") else batch.rounds.probability.tolist()
+        assert batch.events is not None
+        for text, cost, chance in zip(batch.events.tolist(), costs, chances, strict=True):
+            yield relabelled(text, cost, chance) + end
 
 
 def check_name(path: Path, to: str) -> None:
@@ -100,6 +149,8 @@ def check_name(path: Path, to: str) -> None:
 def to_feedback(log: Log, *, reward: Reward | None = None) -> dict[str, Any]:
     """A log as the `bandit_feedback` of Open Bandit Pipeline.
 
+    Of one that it was before all stays but the rewards: `action_context`, `pi_b`, `expected_reward` and whatever else.
+
     Parameters
     ----------
     log
@@ -109,6 +160,15 @@ def to_feedback(log: Log, *, reward: Reward | None = None) -> dict[str, Any]:
     """
     if not log.has_probabilities:
         raise InputError(f"{log.name} does not say with which probability labels were played, which this form needs")
+    if _keeps(log, "obp"):
+        assert log._origin is not None
+        found = {key: each for key, each in (log._origin.feedback or {}).items() if each is not None}
+        batches = list(log.batches())
+        if reward is not None or not log._own("bit"):
+            found["reward"] = np.concatenate([_rewards(batch, reward) for batch in batches])
+        if not log._own("probability"):
+            found["pscore"] = np.concatenate([batch.rounds.probability for batch in batches])
+        return found
     return obp.feedback_of(list(_events(log, reward)), [word_of(label) for label in log.labels])
 
 
@@ -131,10 +191,7 @@ def _events(log: Log, reward: Reward | None) -> Iterator[Event]:
     _check_places(log.features)
     for batch in log.batches():
         rounds, n = batch.rounds, len(batch.rounds)
-        rewards = (rounds.bit if reward is None else reward(batch)).astype(np.float64)
-        if rewards.shape != (n,) or not np.isfinite(rewards).all():
-            raise InputError(f"rewards of shape {rewards.shape} for {n} rounds; a finite number for each is expected")
-        costs, chances = (0.0 - rewards).tolist(), rounds.probability.tolist()
+        costs, chances = (0.0 - _rewards(batch, reward)).tolist(), rounds.probability.tolist()
         label, greedy = rounds.label.tolist(), rounds.greedy.tolist()
         margin = [None] * n if rounds.margin is None else rounds.margin.astype(np.float64).tolist()
         tags = [None] * n if batch.tags is None else batch.tags.tolist()
@@ -146,6 +203,14 @@ def _events(log: Log, reward: Reward | None) -> Iterator[Event]:
             yield Event(
                 "", names[label[i]], label[i] + 1, costs[i], chances[i], record, names, thought, margin[i], tag
             )  # fmt: skip
+
+
+def _rewards(batch: Batch, reward: Reward | None) -> Array:
+    """What came back in each round, or what is written instead."""
+    n, rewards = len(batch.rounds), (batch.rounds.bit if reward is None else reward(batch)).astype(np.float64)
+    if rewards.shape != (n,) or not np.isfinite(rewards).all():
+        raise InputError(f"rewards of shape {rewards.shape} for {n} rounds; a finite number for each is expected")
+    return np.asarray(rewards)
 
 
 def _check_places(features: Sequence[str]) -> None:

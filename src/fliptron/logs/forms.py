@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Iterator, Mapping
-from itertools import chain
+from collections.abc import Mapping
+from itertools import chain, starmap
 from pathlib import Path
 from typing import Any
 
 from fliptron.lines import first_line, suffix_of
 from fliptron.logs import dsjson, obp, vowpal
-from fliptron.logs.events import Event, lines_of, made_from
+from fliptron.logs.events import lines_of, made_from
 from fliptron.refusals import InputError, one_of
 from fliptron.tables import Made, found_files, is_table
 
@@ -32,22 +32,24 @@ def made_table(source: str | Mapping[str, Any], form: str | None) -> Made | None
     if isinstance(source, Mapping):
         if form not in (None, "obp"):
             raise InputError(f"format is {form!r}; a dict is a bandit_feedback, whose format is 'obp'")
-        return made_from("the bandit_feedback", obp.events("the bandit_feedback", source), rewards=True)
+        made = made_from("the bandit_feedback", obp.events("the bandit_feedback", source), rewards=True)
+        return made._replace(feedback=dict(source), beyond=obp.beyond(source))
     if form is not None:
         one_of("format", form, FORMATS)
     form = form or _guess(source)
     if form == "table":
         return None
     paths, spool = found_files(source, [suffix for suffix, each in _SUFFIXES.items() if each == form])
-    made = made_from(source, chain.from_iterable(_events(path, form) for path in paths), rewards=form == "obp")
+    if form == "obp":
+        read = [obp.load_feedback(path) for path in paths]
+        told = chain.from_iterable(starmap(obp.events, zip(paths, read, strict=True)))
+        made = made_from(source, told, rewards=True)
+        made = made._replace(feedback=read[0] if len(read) == 1 else None, beyond=obp.beyond(*read))
+    else:
+        read_events = vowpal.events if form == "vw" else dsjson.events
+        made = made_from(source, chain.from_iterable(read_events(lines_of(path)) for path in paths))
     del spool  # what came from standard input is no longer needed
     return made
-
-
-def _events(path: str, form: str) -> Iterator[Event]:
-    if form == "obp":
-        return obp.events(path, obp.load_feedback(path))
-    return vowpal.events(lines_of(path)) if form == "vw" else dsjson.events(lines_of(path))
 
 
 def _guess(name: str) -> str:

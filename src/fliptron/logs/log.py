@@ -14,6 +14,7 @@ from fliptron.arrays import Array
 from fliptron.encoding.records import Table, is_missing, word_of
 from fliptron.encoding.schema import FIRST, Schema
 from fliptron.leaks import CALLED, COPY, RECODED, TOLD, check_asked, copies, recoded, telling
+from fliptron.logs.events import WRITTEN
 from fliptron.logs.forms import made_table
 from fliptron.logs.order import order_by
 from fliptron.logs.roles import (
@@ -49,6 +50,8 @@ class Batch(NamedTuple):
     """What other policies would have played, by column."""
     tags: Array | None = None
     """What the rounds are called, in a log of another library's that says it."""
+    events: Array | None = None
+    """All of each event as it was written, in such a log, where it is asked for."""
 
 
 class Log:
@@ -101,7 +104,7 @@ class Log:
             "features": features, "labels": labels, "kinds": kinds, "others": others,
             "format": format,
         }  # fmt: skip
-        made = made_table(source if isinstance(source, Mapping) else self.name, format)
+        self._origin = made = made_table(source if isinstance(source, Mapping) else self.name, format)  # or None
         self._file = TableFile(self.name, made)
         self._movable = not isinstance(source, Mapping) and self.name != "-"
         self._fixed = _fixed(probability)
@@ -156,7 +159,9 @@ class Log:
         """Whether the probability of each label played is known."""
         return self._fixed is not None or "probability" in self.roles
 
-    def batches(self, size: int = BATCH, skip: int = 0, stop: int | None = None) -> Iterator[Batch]:
+    def batches(
+        self, size: int = BATCH, skip: int = 0, stop: int | None = None, *, events: bool = False
+    ) -> Iterator[Batch]:
         """The rounds in their order, in batches.
 
         Parameters
@@ -167,17 +172,21 @@ class Log:
             Rounds to leave out at the start.
         stop
             The round to stop before; None: after the last.
+        events
+            Whether the text of each event is wanted too, of a log that has it.
         """
+        written = [WRITTEN] * (events and self._origin is not None and WRITTEN in self._file.columns)
         size, skip = whole("size", size, 1), whole("skip", skip, 0)
         stop = None if stop is None else whole("stop", stop, 0)
         last = self.n_rounds if stop is None else min(stop, self.n_rounds)
         some = f" LIMIT {max(last - skip, 0)} OFFSET {skip}" if skip or last < self.n_rounds else ""
-        for table in self._file.batches(self._wanted, size=size, rest=self._order + some):
+        for table in self._file.batches([*self._wanted, *written], size=size, rest=self._order + some):
             start = table.start + skip
             records = Table(table.only(self.features).columns, len(table), start)
             others = {name: labels_of(name, table.columns[name], start, self._numbers) for name in self.others}
             tags = None if self._tags is None else table.columns[self._tags]
-            yield Batch(records, self._rounds(Table(table.columns, len(table), start)), others, tags)
+            texts = table.columns[WRITTEN] if written else None
+            yield Batch(records, self._rounds(Table(table.columns, len(table), start)), others, tags, texts)
 
     def learnt_by(self, policy: Any) -> int:
         """How many of its rounds, from the first on, a `Policy` has learnt from."""
@@ -207,6 +216,22 @@ class Log:
         return html(repr(self), rows, ["column", "holds"])
 
     @property
+    def _as_it_was(self) -> bool:
+        """Whether it is read as another library wrote it: its own actions, and all that describes them."""
+        if self._origin is None or self.roles["label"] not in ("label", "position"):
+            return False
+        return all(self._told[each] is None for each in ("features", "greedy", "margin"))
+
+    @property
+    def _ordered(self) -> bool:
+        """Whether a column orders the rounds."""
+        return bool(self._order)
+
+    def _own(self, role: str) -> bool:
+        """Whether a log of another library's says this itself, and nobody has told otherwise."""
+        return self._origin is not None and self.roles.get(role) == role
+
+    @property
     def _wanted(self) -> list[str]:
         tags = [] if self._tags is None else [self._tags]
         return list(dict.fromkeys([*self.roles.values(), *self.features, *self.others, *tags]))
@@ -221,7 +246,8 @@ class Log:
             lines += ["features:", *(f"  {column}" for column in self.schema.columns if column.kind != "unused")]
         if left:
             lines.append(f"left out (empty, or every value different): {', '.join(left)}")
-        besides = [name for name in self._besides if name in self._file.columns and name not in self._wanted]
+        hidden = {*self._wanted, WRITTEN}
+        besides = [name for name in self._besides if name in self._file.columns and name not in hidden]
         if besides:
             lines.append(f"left out (as in logs of ours, unless they are given as features): {', '.join(besides)}")
         for why in dict.fromkeys(self.leaks.values()):
@@ -276,7 +302,11 @@ class Log:
         rows = self._file.rows(f"SELECT * FROM {{}} LIMIT {_KNOWN_BY}")
         named = [dict(zip(self._file.columns, row, strict=True)) for row in rows]
         told = [
-            sorted((name, self._spelt(name, value)) for name, value in row.items() if not is_missing(value))
+            sorted(
+                (name, self._spelt(name, value))
+                for name, value in row.items()
+                if name != WRITTEN and not is_missing(value)
+            )
             for row in named
         ]
         return hashlib.sha256(repr(told).encode("utf-8", "surrogatepass")).hexdigest()[:16]

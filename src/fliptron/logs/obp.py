@@ -115,6 +115,26 @@ def _events(
             )  # fmt: skip
 
 
+def beyond(*feedbacks: Mapping[str, Any]) -> tuple[str, ...]:
+    """What is in some of these that a log has no place for.
+
+    Parameters
+    ----------
+    feedbacks
+        Dicts, each a `bandit_feedback`.
+    """
+    known = {*_NEEDED, "position", "greedy", "margin", "labels", "context_names", "tag", "left_out"}
+    more = dict.fromkeys(key for each in feedbacks for key, value in each.items() if value is not None)
+    plain = "action_context" in more and all(_says_nothing(each.get("action_context")) for each in feedbacks)
+    return tuple(key for key in more if key not in known and not (key == "action_context" and plain))
+
+
+def _says_nothing(action_context: Any) -> bool:
+    """Whether features of actions are only which one it is."""
+    found = np.asarray(action_context)
+    return found.ndim == 2 and found.shape[0] == found.shape[1] and bool((found == np.eye(len(found))).all())
+
+
 def feedback_of(events: Sequence[Event], labels: Sequence[Any]) -> dict[str, Any]:
     """A `bandit_feedback` of events.
 

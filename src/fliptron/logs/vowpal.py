@@ -39,6 +39,8 @@ class Line(NamedTuple):
     tag: str | None
     features: tuple[tuple[str, str, float], ...]
     """Namespace, name and value of each."""
+    text: str = ""
+    """All of it."""
 
     @property
     def shared(self) -> bool:
@@ -57,14 +59,19 @@ def parse(where: str, text: str) -> Line:
         The line without its end.
     """
     before, bar, rest = text.partition("|")
-    label = [word for word in _BLANKS.split(before) if word]
-    tag = None
-    if label and (label[-1].startswith("'") or (bar and not before.endswith((" ", "\t")))):
-        tag = plain(label.pop().removeprefix("'"))
+    label, tag = _label_and_tag(before, bar)
     try:
-        return Line(where, label, tag, _features(rest) if bar else ())
+        return Line(where, label, tag, _features(rest) if bar else (), text)
     except InputError as error:
         raise InputError(f"{where} {error}") from None
+
+
+def _label_and_tag(before: str, bar: str) -> tuple[list[str], str | None]:
+    """What stands before the first |."""
+    label = [word for word in _BLANKS.split(before) if word]
+    if label and (label[-1].startswith("'") or (bar and not before.endswith((" ", "\t")))):
+        return label, plain(label.pop().removeprefix("'"))
+    return label, None
 
 
 @lru_cache(maxsize=4096)  # the lines of actions are few, and come again and again
@@ -128,7 +135,10 @@ def _single(lines: Iterable[tuple[str, Line | None]]) -> Iterator[Event]:
         action, cost, probability = _cost_in(line)
         among = tuple(str(_numbered(where, word.partition(":")[0])) for word in line.label)
         number = _numbered(where, action)
-        yield Event(where, str(number), number, cost, probability, _record(line), among, tag=line.tag)
+        yield Event(
+            where, str(number), number, cost, probability, _record(line), among,
+            tag=line.tag, form="vw-cb", text=line.text,
+        )  # fmt: skip
 
 
 def _numbered(where: str, action: str) -> int:
@@ -176,7 +186,11 @@ def _event(block: list[Line], known: dict[tuple[str, ...], tuple[str, ...]]) -> 
     names = known.setdefault(names, names) if len(known) < 1000 else names
     record = _record(block[0]) if block[0].shared else {}
     tag = block[0].tag if block[0].shared else None
-    return Event(where, names[played[0]], played[0] + 1, cost, probability, record, names, tag=tag)
+    return Event(
+        where, names[played[0]], played[0] + 1, cost, probability, record, names,
+        tag=tag, form="vw", text="\n".join(each.text for each in block),
+        rich=any(each.tag and each.features for each in actions),
+    )  # fmt: skip
 
 
 def _cost_in(line: Line) -> tuple[str, float, float]:
@@ -265,6 +279,29 @@ def action_text(name: str) -> str:
         except InputError:
             pass
     return f"|{ACTION} {NAME}={word(name)}"
+
+
+def relabelled(text: str, cost: float | None, probability: float | None) -> str:
+    """An event as it was written, with another cost or probability; None: as it is.
+
+    Parameters
+    ----------
+    text
+        Its lines.
+    cost, probability
+        Those of the action that was played.
+    """
+    lines = text.split("\n")
+    for at, line in enumerate(lines):
+        before, bar, _ = line.partition("|")
+        word = next((each for each in _label_and_tag(before, bar)[0] if ":" in each), None)
+        if word is not None:
+            action, *told = word.split(":")
+            new = [old if want is None or float(old) == want else repr(want)
+                   for old, want in zip(told, (cost, probability), strict=True)]  # fmt: skip
+            lines[at] = line.replace(word, ":".join([action, *new]), 1)
+            break
+    return "\n".join(lines)
 
 
 def cb_text(event: Event) -> str:
