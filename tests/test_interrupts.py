@@ -86,6 +86,25 @@ def test_the_command_goes_on_where_it_stopped(log: Path, tmp_path: Path, pressed
     assert "nothing was learnt as yet" in again.stderr
 
 
+def test_what_is_learnt_is_kept_also_where_saving_is_interrupted(
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved: list[Path] = []
+    save = Policy.save
+
+    def interrupted(policy: Policy, path: Any) -> None:
+        saved.append(path)
+        if len(saved) == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.01)
+        save(policy, path)
+
+    monkeypatch.setattr(Policy, "save", interrupted)
+    command = ["learn", str(log), "--learner", "RidgeRegression", "--save", str(tmp_path / "p.npz")]
+    assert CliRunner().invoke(main, command).exit_code == 130
+    assert seen(Policy.load(tmp_path / "p.npz")) == ROUNDS
+
+
 @pytest.mark.parametrize("share", [0.3, 0.6])
 def test_at_any_moment(log: Path, tmp_path: Path, share: float) -> None:
     path = tmp_path / "p.npz"

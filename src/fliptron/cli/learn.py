@@ -106,6 +106,7 @@ def learn(
                     saved = time.monotonic()
 
             policy = learn_log(opened, start, rounds=last, watch=watch, **({} if isinstance(start, Policy) else chosen))
+        policy.save(path)
     except KeyboardInterrupt:
         if policy is not None:
             with unbroken():
@@ -114,7 +115,6 @@ def learn(
         begun = policy is not None or isinstance(start, Policy)
         click.echo(f"Interrupted: {again if begun else 'nothing was learnt as yet'}.", err=True)
         raise SystemExit(INTERRUPTED) from None
-    policy.save(path)
     noise = policy.estimate() if hasattr(policy.learner, "estimate") else None
     if opened.has_probabilities:
         rows = told.rows(noise)
