@@ -29,12 +29,11 @@ def main(folder: Path) -> None:
     shutil.copy(folder / "figures/figure3.png", make_folder(Path("docs/images/horizon")))
     text = f"""# Other readings of the baselines
 
-BPA is read in more than one way. Ours has margin 1 for right labels, as in the code of the paper's lab; margin 0 is that
-of BPA's author. PA-I and PA-II bound its steps by an aggressiveness C, chosen with γ. SOBA keeps the diagonal of its
-matrix; SOBA-full, which keeps the whole, plays where K·d is at most 640. All play {ROUNDS:,} rounds by settings chosen
-for the cell on other seeds, from a grid that climbs until its edge does not win. RCNBF stands beside them. Made by the
-command below and then `python benchmarks/baselines.py`; BPA, SOBA and RCNBF are from
-[the reproduction](../reproduction.md).
+BPA is read in more than one way. Ours has margin 1 for right labels, as in the code of the paper's lab; margin 0 is its
+author's. PA-I and PA-II bound its steps by an aggressiveness C, chosen with γ. SOBA keeps the diagonal of its matrix;
+SOBA-full, which keeps the whole, plays where K·d is at most 640. All play {ROUNDS:,} rounds by settings chosen for the
+cell on other seeds, from a grid that climbs until its edge does not win. RCNBF stands beside them. Made by the command
+below and then `python benchmarks/baselines.py`; BPA, SOBA and RCNBF are from [the reproduction](../reproduction.md).
 
 {framed(errors_shape(errors, (*BESIDE, *VARIANTS), ROUNDS))}
 

@@ -249,3 +249,21 @@ def test_chances_are_those_of_one_moment_while_others_learn() -> None:
             np.testing.assert_allclose(learner.chances(X).sum(axis=1), 1.0)
 
     together(play, play, ask, ask)
+
+
+def test_labels_are_eligible_while_others_are_added_and_learnt() -> None:
+    learner, x = Fliptron(n_classes=K, n_features=D, seed=3), examples(1)[0]
+
+    def play() -> Any:
+        return [learner.decide(x, eligible=[0, 2]) for _ in range(500)]
+
+    def grow() -> None:
+        for _ in range(5):
+            learner.add_label()
+            learner.learn(x, learner.decide(x), 1)
+
+    *decided, _ = together(play, play, grow)
+    assert {decision.label for each in decided for decision in each} <= {0, 2}
+    assert all(0.0 < decision.probability <= 1.0 for each in decided for decision in each)
+    assert learner.n_classes == K + 5
+    assert learner.rounds == 1005

@@ -199,7 +199,9 @@ def decide_one(state: Any, turn: Array, key: int, x: Row) -> Choice:
 
 @compiled(**STEP)
 def decide_among(state: Any, turn: Array, key: int, x: Row, eligible: Array) -> Choice:
-    """The next decision, among some labels. The caller holds the state."""
+    """The next decision, among the labels for which `eligible` says so."""
+    if turn[HELD] > 0.0 or not admits(state, int(turn[FEATURES]), x) or eligible.shape[0] != state.scores.shape[0]:
+        raise NotNowError  # the number of labels may have grown since somebody looked
     t = int(turn[DECIDED])
     turn[DECIDED] += 1.0
     return choose_among(state, alone(x), gamma_at(turn, t + 1), uniform(key, t), eligible)
@@ -270,3 +272,8 @@ OneRound = tuple[Step, Step]
 def one_round(state: Any, turn: Array, key: Any, x: Row) -> OneRound:
     """`decide_one` and `learn_one`, compiled for a state and rows like x."""
     return entry(decide_one, state, turn, key, x), entry(learn_one, state, turn, x, (0.0, 0.0, 1.0), 1.0)
+
+
+def one_among(state: Any, turn: Array, key: Any, x: Row) -> Step:
+    """`decide_among`, compiled for a state and rows like x."""
+    return entry(decide_among, state, turn, key, x, ALL_ELIGIBLE)

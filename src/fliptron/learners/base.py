@@ -94,6 +94,7 @@ class Learner(ABC):
         self.key = int(make_key(self.seed, CHOICES))  # handed over faster than a NumPy number
         self._dense: loop.OneRound | None = None
         self._sparse: loop.OneRound | None = None
+        self._among: dict[str, loop.Step] = {}  # what decides among some labels, by kind of row
         self._layout: Layout = None
         self._lock = threading.RLock()
         self.state = self._start()
@@ -162,10 +163,16 @@ class Learner(ABC):
                 return _fill(Decision, steps[0](self.state, turn, self.key, self._row(x)))
 
     def _decide_among(self, x: Any, eligible: Any) -> Decision:
-        row, _ = self._admit(x)
-        with self.held():
-            mask = self._mask(eligible)
-            return _fill(Decision, loop.decide_among(self.state, self.turn, np.uint64(self.key), row, mask))  # type: ignore[arg-type]
+        fits = type(x) is ndarray and x.dtype is self._dtype and x.ndim == 1
+        step = self._among.get("_dense") if fits else None
+        if step is None:
+            x, _ = self._admit(x)
+            step = self._among_step(x)
+        try:
+            return _fill(Decision, step(self.state, self.turn, self.key, x, self._mask(eligible)))
+        except loop.NotNowError:
+            with self._mine() as turn:
+                return _fill(Decision, step(self.state, turn, self.key, self._row(x), self._mask(eligible)))
 
     def _mask(self, eligible: Any) -> Array:
         """Which labels may be played, as a truth value for each."""
@@ -362,6 +369,7 @@ class Learner(ABC):
                 before = getattr(old, name)
                 array[tuple(slice(0, size) for size in before.shape)] = before
             self._dense = self._sparse = None
+            self._among = {}
 
     def room(self) -> int:
         """How many rounds may be learnt before `settle` must be called."""
@@ -413,7 +421,7 @@ class Learner(ABC):
 
     def __getstate__(self) -> dict[str, Any]:
         with self.held():
-            kept = {**self.__dict__, "_dense": None, "_sparse": None}
+            kept = {**self.__dict__, "_dense": None, "_sparse": None, "_among": {}}
             kept["state"] = type(self.state)(*(np.copy(a, "K") if isinstance(a, ndarray) else a for a in self.state))
             kept["turn"] = self.turn.copy()
         kept["turn"][loop.HELD] = 0.0
@@ -474,6 +482,14 @@ class Learner(ABC):
                 steps = loop.one_round(self.state, self.turn, np.uint64(self.key), x)
                 setattr(self, kind, steps)
         return steps
+
+    def _among_step(self, x: Row) -> loop.Step:
+        kind = "_sparse" if is_sparse(x) else "_dense"
+        step = self._among.get(kind)
+        if step is None:
+            with self.held():
+                step = self._among[kind] = loop.one_among(self.state, self.turn, np.uint64(self.key), x)
+        return step
 
     def _matrix(self, X: Any) -> Array | Csr:
         """Many examples through the gate, not to be written to, so that loops over them are compiled once."""
