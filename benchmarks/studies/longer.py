@@ -38,7 +38,7 @@ def specs(runs: pd.DataFrame) -> list[Spec]:
                 params = {**entrant.fixed, **(by[name, dataset, *rates] if entrant.grid else {})}
                 seeds = FEWER if dataset in WIDE else SEEDS
                 found += [Spec(dataset, rates, entrant.learner, ROUNDS, seed, params) for seed in seeds]
-    return found
+    return sorted(found, key=lambda spec: spec.dataset in WIDE)  # the longest last
 
 
 def write(runs: pd.DataFrame, docs: Path) -> list[Path]:
