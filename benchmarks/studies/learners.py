@@ -132,6 +132,8 @@ three for it and RidgeRegression on the synthetic sets.
 
 Made by `make study NAME=learners`.
 
+![Errors of the others over Fliptron's, cell by cell](../images/learners.png)
+
 {chr(10).join(_section(name, cells) for name in DATA)}
 ## In short
 
@@ -149,11 +151,9 @@ Its best of {len(SETTINGS)} settings, {PEER_ROUNDS:,} rounds, {len(PEER_SEEDS)} 
 ## Settings chosen
 
 {table(["learner", *DATA], settings)}"""
-    pictures = [make_folder(docs / "images") / f"learners.{suffix}" for suffix in ("png", "svg")]
-    figure = draw(cells)
-    for path in pictures:
-        figure.savefig(path, dpi=150)
-    return [save(docs / "tables/learners.md", text), *pictures]
+    picture = make_folder(docs / "images") / "learners.png"
+    draw(cells).savefig(picture, dpi=150)
+    return [save(docs / "tables/learners.md", text), picture]
 
 
 def _plain(setting: dict[str, Any]) -> str:
