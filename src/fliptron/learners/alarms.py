@@ -10,10 +10,10 @@ cumulated sum of log likelihood ratios.
   is asked as long as it is open.
 - A label may be **lost**: it is never the best, since another one stands in for it, and is right half of the time. The
   rates of the one that stands in explain its bits just as well, as flips that depend on the label, so by them nothing
-  is ever noticed. Here it is judged by what the best label earns instead, and only while some label is never the best.
-  The weights of both start anew. Where it seems right more often than half, ρ0 may be guessed too low, and uniform
-  play is asked until that is known better. Each alarm asks for four times the evidence of the last: a label may be
-  missing because it is rare.
+  is ever noticed. Here it is judged by what the best label earns instead, and only while a few labels are never the
+  best: of many, most are rare, or not learnt as yet. The weights of both start anew. Where it seems right more often
+  than half, ρ0 may be guessed too low, and uniform play is asked until that is known better. Each alarm asks for four
+  times the evidence of the last: a label may be missing because it is rare.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ _ALARM = 4.0  # log t more is asked for: false alarms stay rare at any horizon
 _POOR = 0.55  # of β above ρ0: a label that stays above that alone is no reason for an alarm
 _HALF = 0.6  # the same of a label that plays for another: half, and what the doubt in ρ0 leaves open
 _ABSENT = 10.0  # bits per label without being the best, before which no label is looked for
+_FEW = 0.25  # of all labels may be absent
 _KEPT = 5.0, 20.0  # doubtful bits that outlive a change of the noise; sure ones that outlive one of the data
 _AGAIN = 4.0  # times the evidence, for the next label that seems lost
 
@@ -82,7 +83,7 @@ def count(
     alarm = NO_ALARM
     if note(counts, labels, uniform, label, best, q, surest, known, feedback):
         alarm = _suspect(counts, labels, label, q, feedback)
-        if alarm == NO_ALARM and counts[TOLD] == 0.0 and _longest_absence(counts, labels) > _ABSENT * labels.shape[0]:
+        if alarm == NO_ALARM and counts[TOLD] == 0.0 and _few_are_absent(counts, labels):
             alarm = _stand_in(counts, labels, label, q, feedback)
     if counts[TOLD] == 0.0 and not settle_rates(counts, labels.shape[0]):
         alarm = DATA
@@ -130,12 +131,11 @@ def _suspect(counts: Array, labels: Array, label: int, q: float, feedback: int) 
 @compiled(**PART)
 def _stand_in(counts: Array, labels: Array, label: int, q: float, feedback: int) -> float:
     """Add a bit of a sure label to the evidence that it plays for another that was lost, by what the best one earns."""
-    mine, rho0, common = labels[label], counts[RHO0], counts[PLATEAU]
-    plateau = common
-    for r in range(labels.shape[0]):
+    mine, rho0, common, K = labels[label], counts[RHO0], counts[PLATEAU], labels.shape[0]
+    plateau, luck = common, sqrt(2.0 * log(K) * common * (1.0 - common))  # of the luckiest of K labels that are alike
+    for r in range(K):
         n = labels[r, SURE]
-        low = (labels[r, SURE_ONES] + 1.0) / (n + 2.0) - sqrt(common * (1.0 - common) / (n + 1.0))
-        plateau = max(plateau, low)
+        plateau = max(plateau, (labels[r, SURE_ONES] + 1.0) / (n + 2.0) - luck / sqrt(n + 1.0))
     beta = plateau - rho0
     mine[STANDS_IN] += _against(rho0, beta, q, feedback)
     mine[STOOD] += 1.0
@@ -157,12 +157,12 @@ def _stand_in(counts: Array, labels: Array, label: int, q: float, feedback: int)
 
 
 @compiled(**PART)
-def _longest_absence(counts: Array, labels: Array) -> float:
-    """For how many bits some label has not been the best."""
-    last = counts[LEARNT]
-    for r in range(labels.shape[0]):
-        last = min(last, labels[r, LED])
-    return counts[LEARNT] - last
+def _few_are_absent(counts: Array, labels: Array) -> bool:
+    """Whether some labels have not been the best for long, but only a few."""
+    K, absent = labels.shape[0], 0
+    for r in range(K):
+        absent += counts[LEARNT] - labels[r, LED] > _ABSENT * K
+    return 0 < absent <= max(_FEW * K, 1.0)
 
 
 @compiled(**STEP)
