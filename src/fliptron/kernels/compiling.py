@@ -147,7 +147,8 @@ def entry(function: Any, *example: Any) -> Callable[..., Any]:
         plain: Callable[..., Any] = function
         return plain
     signature = tuple(map(_writable, map(numba.typeof, example)))
-    function.compile(signature)
+    if signature not in function.overloads:
+        function.compile(signature)
     found: Callable[..., Any] = function.overloads[signature].entry_point
     return found
 

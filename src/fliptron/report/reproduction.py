@@ -142,7 +142,7 @@ def reach_table(runs: pd.DataFrame) -> pd.DataFrame:
             if len(mine):
                 at = np.array(mine.checkpoints.iloc[0])
                 mean = np.mean([np.array(each) for each in mine.mistakes], axis=0) / at
-                above = np.flatnonzero(mean > error)  # from the last of these on it stays below
+                above = np.flatnonzero(mean > error * (1.0 + 1e-9))  # from the last of these on it stays below
                 first = 0 if not above.size else int(above[-1]) + 1
                 rows.append((*cell, error, learner, int(at[first]) if first < at.size else None, int(at[-1])))
     columns = ["dataset", "rho0", "rho1", "error", "learner", "rounds", "played"]
