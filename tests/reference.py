@@ -288,15 +288,14 @@ class FliptronTwin(Twin):
 
     def probabilities(self, x: Any, gamma: Any) -> Any:
         gamma = 1.0 if self.channel.warming_up() else gamma
-        s, sigma = self.W @ x, np.array([np.sqrt(x @ C @ x) for C in self.cov])
+        s, sigma = self.W @ x, self.channel.reach() * np.array([np.sqrt(x @ C @ x) for C in self.cov])
         crossings = [
             (s[a] - s[b]) / (sigma[b] - sigma[a]) for a in range(self.K) for b in range(a) if sigma[a] != sigma[b]
         ]
-        most = self.channel.reach()
-        cuts = np.unique([0.0, most, *(z for z in crossings if 0 < z < most)])
+        cuts = np.unique([0.0, 1.0, *(z for z in crossings if 0 < z < 1)])
         P = np.full(self.K, gamma / self.K)
         for low, high in itertools.pairwise(cuts):
-            P[np.argmax(s + (low + high) / 2 * sigma)] += (1 - gamma) * (high - low) / most
+            P[np.argmax(s + (low + high) / 2 * sigma)] += (1 - gamma) * (high - low)
         return P
 
     def learn(self, x: Any, label: Any, greedy: Any, p: Any, bit: Any) -> None:
@@ -340,6 +339,8 @@ class FliptronTwin(Twin):
         if alarm == "data":
             self.W[:] = 0
             self.cov = [100.0 * np.eye(x.size) for _ in range(self.K)]
+        for r in self.channel.overlooked():
+            self.W[r], self.cov[r] = 0, 100.0 * np.eye(x.size)
 
 
 class AxesTwin(FliptronTwin):
@@ -391,7 +392,8 @@ class ChannelTwin:
         self.level, self.evidence, self.guess = np.zeros(K), np.zeros((K, 3)), 0.75
         self.history: list[Any] = []  # label, log likelihood ratio
         self.began = [0] * K
-        self.since = self.restarts = 0
+        self.since = self.restarts = self.looks = 0
+        self.played, self.open = np.zeros(K), 0.0
         self.rho0: Any = 0.25 if rates is None else rates[0]
         self.plateau: Any = 0.75 if rates is None else 1 - rates[1]
         self.at_least = self.asking = False
@@ -399,10 +401,23 @@ class ChannelTwin:
     def warming_up(self) -> Any:
         return self.asking or (min(sum(self.bits), len(self.bits) - sum(self.bits)) < 5 and len(self.bits) < 3000)
 
-    def reach(self) -> Any:
+    def told_by(self, bits: Any) -> Any:
         beta = self.plateau - self.rho0
         m = self.rho0 + beta / self.K
-        return 0.5 + 1.5 / (1 + self.since * beta**2 / (m * (1 - m)) / (1000 + 10 * self.K**2) / 3)
+        return bits * beta**2 / (m * (1 - m)) / (1000 + 10 * self.K**2)
+
+    def reach(self) -> Any:
+        return 0.5 + 2 / (1 + self.told_by(self.K * self.played))
+
+    def overlooked(self) -> Any:
+        if self.told_by(self.since) < 4**self.looks:
+            return []
+        self.looks += 1
+        found = [r for r in range(self.K) if self.sure[r, 0] * self.K < 0.1 * self.sure[-1, 0]]
+        if 1.5 * len(found) >= self.open * self.K:
+            return []
+        self.played[found] = 0
+        return found
 
     def rates_for(self, label: Any) -> Any:
         beta = self.plateau - self.rho0
@@ -424,6 +439,8 @@ class ChannelTwin:
         K, best, alarm = self.K, int(np.argmax(q)), None
         self.bits.append(bit)
         self.since += 1
+        self.played[label] += 1
+        self.open += (1 - q[best] - self.open) / max(self.since / 4, 200)
         above = q[best] >= self.level[best]
         self.level[best] += 0.02 * (0.8 - (not above)) * max(1 - self.level[best], 0.01)
         self.level[best] = np.clip(self.level[best], 0, 0.99)
@@ -441,6 +458,7 @@ class ChannelTwin:
             self.restarts += 1
             self.sure *= 0 if self.at_least else 20 / max(self.sure[-1, 0], 20)
             self.since, self.evidence[:], self.history, self.began = 0, 0, [], [0] * K
+            self.looks, self.played[:] = 0, 0
             self.guess *= 0.5 if self.at_least else 1
         return alarm
 

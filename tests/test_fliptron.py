@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from fliptron import Confidit, Dataset, Fliptron, InputError, Rates, RidgeRegression, load, simulate
 from fliptron.kernels.loop import ALL_ELIGIBLE
 from fliptron.learners import axes
+from fliptron.learners.channel import LOOKED, PLAYED
 from fliptron.learners.filtering import reach, share
 
 NOISE = ((0.0, 0.0), (0.2, 0.4), (0.4, 0.2))
@@ -185,25 +186,60 @@ def test_the_first_rounds_are_uniform_and_the_rest_explores_plausible_labels_onl
 def test_the_shares_of_all_labels_sum_to_one() -> None:
     random = np.random.default_rng(0)
     for K in (2, 3, 10, 50):
-        scores, spreads = random.normal(size=K), random.exponential(size=K)
-        most = random.uniform(0.5, 2.0)
-        shares = [share(scores, spreads, most, label, ALL_ELIGIBLE) for label in range(K)]
+        scores, widths = random.normal(size=K), random.exponential(size=K)
+        shares = [share(scores, widths, label, ALL_ELIGIBLE) for label in range(K)]
         assert sum(shares) == pytest.approx(1.0, abs=1e-12)
-        z = most * random.random(20_000)
-        played = np.bincount((scores + z[:, None] * spreads).argmax(axis=1), minlength=K)
+        z = random.random(20_000)
+        played = np.bincount((scores + z[:, None] * widths).argmax(axis=1), minlength=K)
         np.testing.assert_allclose(played / z.size, shares, atol=0.02)
 
 
 def test_optimism_falls_as_the_bits_tell_more_and_returns_when_the_world_changes(digits: Any) -> None:
     later = Dataset.of(digits.X, (digits.y + 3) % 10, name="permuted")
     learner, forgetful = (Fliptron(n_classes=10, n_features=64, half_life=each, seed=1) for each in (None, 1000))
-    assert reach(learner.state.counts, 10) == 2.0
+
+    def reaches(learner: Any) -> Any:
+        return np.array([reach(learner.state.counts, learner.state.labels, label) for label in range(10)])
+
+    assert (reaches(learner) == 2.5).all()
     for each in (learner, forgetful):
         simulate(each, digits, rates=(0.1, 0.2), rounds=20_000, seed=1)
-    assert 0.5 < reach(learner.state.counts, 10) < 0.75 < reach(forgetful.state.counts, 10) < 2.0
+    assert 0.5 < reaches(learner).max() < 0.75 < reaches(forgetful).min() < 2.5
     while not learner.alarms:
         simulate(learner, later, rates=(0.1, 0.2), rounds=100, seed=2)
-    assert reach(learner.state.counts, 10) > 1.5
+    assert reaches(learner).min() > 1.5
+
+
+def test_it_is_more_optimistic_about_labels_that_it_hardly_played() -> None:
+    data = Dataset.of(np.eye(4)[[0, 1, 2] * 100], np.array([0, 1, 2] * 100), classes=(0, 1, 2, 3))
+    learner = Fliptron(n_classes=4, n_features=4, seed=1)
+    simulate(learner, data, rates=(0.2, 0.2), rounds=5000, seed=1)
+    reaches = [reach(learner.state.counts, learner.state.labels, label) for label in range(4)]
+    assert max(reaches[:3]) < 0.8
+    assert reaches[3] > 1.2
+
+
+def test_labels_that_were_overlooked_begin_anew_and_are_found() -> None:
+    """Where clicks are rare, some labels lose the first rounds to others; no class stays lost for it."""
+    data = load("digits")
+    lost = 0
+    for seed in range(8):
+        learner = Fliptron(n_classes=10, n_features=64, seed=seed)
+        simulate(learner, data, rates=(0.01, 0.95), rounds=150_000, seed=seed)
+        right = learner.predict(data.X) == data.y
+        lost += sum(right[data.y == label].mean() < 0.5 for label in range(10))
+    assert lost <= 1
+
+
+def test_a_label_that_is_never_right_is_left_alone(digits: Any) -> None:
+    seen = digits.y < 8
+    data = Dataset.of(digits.X[seen], digits.y[seen], classes=tuple(range(10)))
+    learner = Fliptron(n_classes=10, n_features=64, seed=1)
+    simulate(learner, data, rates=(0.2, 0.4), rounds=60_000, seed=1)
+    assert learner.state.counts[LOOKED] >= 2
+    played = learner.state.labels[:, PLAYED]
+    assert played.sum() == 60_000  # no label has begun anew
+    assert played[8:].max() < 600
 
 
 def test_the_length_of_x_does_not_matter(digits: Any) -> None:

@@ -1,7 +1,8 @@
 r"""Curves: products and waves of pairs of numbers, beside the numbers themselves, for classes that are not linear.
 
-Let z be the numbers of a record, centred and scaled. Half of the curves are products :math:`z_i z_j`, squares among
-them, centred and scaled as the numbers are. The others are random Fourier features (Rahimi and Recht, 2007) of two
+Let z be the numbers of a record, centred and scaled. Some curves are products :math:`z_i z_j`, squares among them,
+centred and scaled as the numbers are: all of them where there are at most 22 numbers, since the one that matters cannot
+be guessed. The others, at least 64, are random Fourier features (Rahimi and Recht, 2007) of two
 numbers each,
 
 .. math::
@@ -29,12 +30,14 @@ from fliptron.kernels.compiling import STEP, compiled
 
 MOST = 128
 """Curves, where there is room for them: twice as many gained little on made-up tables and cost three times as much."""
+PRODUCTS, WAVES = 256, 64
+"""Where all products are no more than so many, they are all there, beside at least so many waves."""
 LEAST = 32
 """Fewer are not worth having."""
 ROOM = 2**19
 """The most numbers K·d² of a learner with whole matrices; as `Fliptron` decides."""
 LENGTH = 0.3
-"""Of the products, and of the waves, against the rest. Larger ones bend faster, but from 0.5 on noisy linear tables
+"""Of 64 products, and of the waves, against the rest. Larger ones bend faster, but from 0.5 on noisy linear tables
 lose a tenth and more."""
 _WIDTHS = 0.25, 2.0
 
@@ -50,9 +53,11 @@ class Curves(NamedTuple):
     """c of each wave."""
 
 
-def room_for(n_classes: int, n_features: int) -> int:
-    """How many curves a learner of K labels and d features has room for."""
-    free = min(int(sqrt(ROOM / n_classes)) - n_features, MOST)
+def room_for(n_classes: int, n_features: int, numbers: int) -> int:
+    """How many curves a learner of K labels and d features, some of them numbers, has room for."""
+    products = numbers * (numbers + 1) // 2
+    wanted = max(MOST, products + WAVES) if products <= PRODUCTS else MOST
+    free = min(int(sqrt(ROOM / n_classes)) - n_features, wanted)
     return free if free >= LEAST else 0
 
 
@@ -61,7 +66,7 @@ def draw(numbers: int, count: int, seed: int = 0) -> Curves:
     random = np.random.default_rng([seed, numbers, count])
     first, second = np.triu_indices(numbers)
     squares, mixed = np.flatnonzero(first == second), np.flatnonzero(first != second)
-    if first.size > count // 2:
+    if first.size > max(count // 2, count - WAVES):
         squares = random.permutation(squares)[: count // 4]
         mixed = random.permutation(mixed)[: count // 2 - squares.size]
     products = np.concatenate([squares, mixed])[:count]
@@ -79,16 +84,17 @@ def bend(curves: Curves, moments: Array, X: Array, straight: int, update: bool) 
     those of the numbers."""
     count, waves = curves.pairs.shape[0], curves.phases.shape[0]
     products, numbers = count - waves, moments.shape[1] - (count - waves)
+    each = LENGTH / sqrt(max(min(products, WAVES), 1))  # more of them are not shorter: only a few will matter
     for i in range(X.shape[0]):
         total = 0.0
         for j in range(straight):
             total += X[i, j] * X[i, j]
-        length = LENGTH * sqrt(total)
+        length = sqrt(total)
         for c in range(count):
             u, v = X[i, 1 + curves.pairs[c, 0]], X[i, 1 + curves.pairs[c, 1]]
             if c < products:
-                X[i, straight + c] = length / sqrt(products) * scale(moments, numbers + c, u * v, update)
+                X[i, straight + c] = length * each * scale(moments, numbers + c, u * v, update)
             else:
                 w = c - products
                 angle = curves.slopes[w, 0] * u + curves.slopes[w, 1] * v + curves.phases[w]
-                X[i, straight + c] = length * sqrt(2.0 / waves) * cos(angle)
+                X[i, straight + c] = length * LENGTH * sqrt(2.0 / waves) * cos(angle)

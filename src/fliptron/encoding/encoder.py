@@ -109,11 +109,11 @@ class Encoder:
         n_classes
             K.
         curves
-            How many curves, or "auto": 128, or as many as leave room for whole covariances, K·d² ≤ 2¹⁹; none if that
-            is fewer than 32.
+            How many curves, or "auto": 128, or all products of two numbers and 64 waves where these are at most 320, or
+            as many as leave room for whole covariances, K·d² ≤ 2¹⁹; none if that is fewer than 32.
         """
-        straight = cls(schema)
-        count = room_for(whole("n_classes", n_classes, 2), straight.n_features) if curves == "auto" else curves
+        straight, K = cls(schema), whole("n_classes", n_classes, 2)
+        count = room_for(K, straight.n_features, straight.n_numbers) if curves == "auto" else curves
         return cls(schema, curves=count) if count else straight
 
     def encode(self, record: Mapping[str, Any], *, update: bool = True) -> Any:

@@ -14,6 +14,12 @@ cumulated sum of log likelihood ratios.
   best: of many, most are rare, or not learnt as yet. The weights of both start anew. Where it seems right more often
   than half, ρ0 may be guessed too low, and uniform play is asked until that is known better. Each alarm asks for four
   times the evidence of the last: a label may be missing because it is rare.
+
+Without an alarm, a label may have been **overlooked**: while little was known, other labels took the credit for a few
+flipped bits, and since then several of them share its rounds. Nothing stands in for it and nothing disappoints; but
+there are rounds of which nothing is sure, and no round of which it is sure that this label is right. So whenever the
+bits have told 1, 4, 16, … times what makes it sure of something, such labels begin anew, if there are more doubtful
+rounds than they would fill. A label that is never right leaves no rounds doubtful, and stays as it is.
 """
 
 from __future__ import annotations
@@ -33,9 +39,12 @@ from fliptron.learners.channel import (
     JUMPS,
     LEARNT,
     LED,
+    LOOKED,
     LOSSES,
     ONES,
+    OPEN,
     PLATEAU,
+    PLAYED,
     RESTARTS,
     RHO0,
     SINCE,
@@ -50,6 +59,7 @@ from fliptron.learners.channel import (
     TOTAL,
     WAITING,
     fade,
+    informed,
     note,
     rates_for,
     settle_rates,
@@ -64,7 +74,9 @@ _HALF = 0.6  # the same of a label that plays for another: half, and what the do
 _ABSENT = 10.0  # bits per label without being the best, before which no label is looked for
 _FEW = 0.25  # of all labels may be absent
 _KEPT = 5.0, 20.0  # doubtful bits that outlive a change of the noise; sure ones that outlive one of the data
-_AGAIN = 4.0  # times the evidence, for the next label that seems lost
+_AGAIN = 4.0  # times the evidence, for the next label that seems lost, and for the next look at overlooked ones
+_NEXT_TO_NONE = 0.1  # of a fair share; up to 0.5 errors were about the same
+_ROOM = 1.5  # doubtful rounds for each round of a fair share that overlooked labels would fill
 
 
 @compiled(**STEP)
@@ -165,6 +177,24 @@ def _few_are_absent(counts: Array, labels: Array) -> bool:
     return 0 < absent <= max(_FEW * K, 1.0)
 
 
+@compiled(**PART)
+def some_are_overlooked(counts: Array, labels: Array) -> bool:
+    """Whether it is time to look for labels that were overlooked, and more rounds are doubtful than they would fill."""
+    K, found = labels.shape[0], 0
+    if informed(counts, counts[SINCE], K) < _AGAIN ** counts[LOOKED]:
+        return False
+    counts[LOOKED] += 1.0
+    for r in range(K):
+        found += is_overlooked(counts, labels, r)
+    return 0 < _ROOM * found < counts[OPEN] * K
+
+
+@compiled(**PART)
+def is_overlooked(counts: Array, labels: Array, r: int) -> bool:
+    """Whether label r has next to none of the bits of sure labels."""
+    return labels[r, SURE] * labels.shape[0] < _NEXT_TO_NONE * counts[SURE]
+
+
 @compiled(**STEP)
 def is_lost(counts: Array, labels: Array, r: int, label: int) -> bool:
     """Whether label r has not once been the best since the evidence began that another plays for it."""
@@ -208,6 +238,7 @@ def start_anew(counts: Array, labels: Array, kind: float) -> None:
             mine[SURE], mine[SURE_ONES] = mine[SUSPECT], mine[SUSPECT_ONES]
             counts[SURE] += mine[SURE]
             counts[SURE_ONES] += mine[SURE_ONES]
+            mine[PLAYED] = 0.0
         mine[EVIDENCE] = mine[SUSPECT] = mine[SUSPECT_ONES] = mine[BEFORE] = 0.0
         mine[STANDS_IN] = mine[STOOD] = mine[STOOD_ONES] = 0.0
-    counts[TOTAL] = counts[WAITING] = 0.0
+    counts[TOTAL] = counts[WAITING] = counts[LOOKED] = 0.0

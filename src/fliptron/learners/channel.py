@@ -30,16 +30,18 @@ from fliptron.kernels.compiling import PART, STEP, compiled
 # also since the last alarm, and since the noise last changed, ones among these; bits at the last forgetting; the rates;
 # alarms so far of two kinds; whether β is held at its least; what part of its bound it is guessed to be; the longest
 # memory; whether the rates were told; evidence of all labels together; whether more uniform play is asked for; alarms
-# of the third kind; whether one of them waits until ρ0 is known better.
+# of the third kind; whether one of them waits until ρ0 is known better; how doubtful the best label has been of late;
+# how often labels have been looked for of which nothing is sure.
 (
     DOUBTFUL, DOUBTFUL_ONES, DOUBTFUL_RIGHT, SURE, SURE_ONES, LEARNT, SINCE, HEARD, ONES, FORGOT,
     RHO0, PLATEAU, RESTARTS, JUMPS, AT_LEAST, GUESS, MEMORY, TOLD, TOTAL, ASKING, LOSSES, WAITING,
-) = range(22)  # fmt: skip
+    OPEN, LOOKED,
+) = range(24)  # fmt: skip
 # And of each label: the first five; the level of its surest fifth; evidence for an alarm, bits behind it, ones among
 # these, and what the evidence of all labels was when its own began; when it last was the best; evidence that it plays
-# for a label that was lost, bits behind it, ones among these.
-LEVEL, EVIDENCE, SUSPECT, SUSPECT_ONES, BEFORE, LED, STANDS_IN, STOOD, STOOD_ONES = range(5, 14)
-SCALARS, COLUMNS = 22, 14
+# for a label that was lost, bits behind it, ones among these; how often it was played since it began to learn.
+LEVEL, EVIDENCE, SUSPECT, SUSPECT_ONES, BEFORE, LED, STANDS_IN, STOOD, STOOD_ONES, PLAYED = range(5, 15)
+SCALARS, COLUMNS = 24, 15
 
 UNKNOWN, WRONG, RIGHT = -1, 0, 1
 """Whether somebody verified that the played label was right."""
@@ -98,7 +100,9 @@ def note(
     level += 0.02 * (1.0 - _TOP - (1.0 if surest < level else 0.0)) * max(1.0 - level, 0.01)
     labels[best, LEVEL] = min(max(level, 0.0), 0.99)
     labels[best, LED] = counts[LEARNT]
-    mine = labels[label]
+    mine, rounds = labels[label], min(counts[SINCE], counts[MEMORY]) / _RECENT[0]
+    mine[PLAYED] += 1.0
+    counts[OPEN] += (1.0 - surest - counts[OPEN]) / max(rounds, _RECENT[1])
     if known == WRONG or (known == UNKNOWN and (uniform or odds < _LOW)):
         for each in (counts, mine):
             each[DOUBTFUL] += 1.0
@@ -108,7 +112,6 @@ def note(
     if known != RIGHT and odds <= _HIGH:
         return False
     if known == RIGHT or q >= mine[LEVEL]:
-        rounds = min(counts[SINCE], counts[MEMORY]) / _RECENT[0]
         _count_sure(counts, max(rounds, _RECENT[1]), feedback)
         _count_sure(mine, max(rounds / K, _RECENT[2]), feedback)
     return known == UNKNOWN
@@ -136,11 +139,11 @@ def _enough(K: int) -> float:
 
 
 @compiled(**PART)
-def informed(counts: Array, K: int) -> float:
-    """What the bits that are remembered tell, in units of what makes a learner sure of something."""
+def informed(counts: Array, bits: float, K: int) -> float:
+    """What so many bits tell, as far as they are remembered, in units of what makes a learner sure of something."""
     rho0, plateau = counts[RHO0], counts[PLATEAU]
     m = rho0 + (plateau - rho0) / K
-    n = min(counts[SINCE], counts[MEMORY])
+    n = min(bits, counts[MEMORY])
     return n * (plateau - rho0) ** 2 / (m * (1.0 - m) * _enough(K))
 
 

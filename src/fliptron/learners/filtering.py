@@ -22,13 +22,25 @@ from fliptron.kernels.loop import (
 )
 from fliptron.kernels.rows import followed, index, size, value
 from fliptron.kernels.vectors import argmax, square
-from fliptron.learners.alarms import DATA, LOST, NO_ALARM, alarms_so_far, count, is_lost, start_anew, strength_of
+from fliptron.learners.alarms import (
+    DATA,
+    LOST,
+    NO_ALARM,
+    alarms_so_far,
+    count,
+    is_lost,
+    is_overlooked,
+    some_are_overlooked,
+    start_anew,
+    strength_of,
+)
 from fliptron.learners.axes import gather
 from fliptron.learners.belief import PRIOR, average, due, forget, measure, move, widen
 from fliptron.learners.channel import (
     FOR_EVER,
     LEARNT,
     MEMORY,
+    PLAYED,
     RIGHT,
     SINCE,
     UNKNOWN,
@@ -41,14 +53,13 @@ from fliptron.learners.channel import (
 )
 from fliptron.noise.tallies import AUDITED_RIGHT, AUDITED_WRONG, band_of, count_one
 
-REACH = 2.0, 0.5
+REACH = 2.5, 0.5
 """How many standard deviations above its mean a score may be imagined: at first, and in the end."""
 ALARMS = 32
 """How many of the last alarms are kept."""
 EPOCHS, WINDOW = 64, 5000.0
 """As in `Plateaus`."""
 
-_HALFWAY = 3.0  # of what makes it sure of something: how informed it is when the reach has fallen halfway
 _MACKAY = np.pi / 8  # E σ(s) ≈ σ(m/√(1 + πv/8)) for s ~ N(m, v)
 _NEGLIGIBLE = 1e-3  # a step of fewer standard deviations is not taken
 _LEAST_ODDS = 1e-150  # of all other labels together: their square is still a number
@@ -106,26 +117,27 @@ def look(state: FliptronState, x: Row) -> None:
 
 
 @compiled(**STEP)
-def reach(counts: Array, K: int) -> float:
-    """The most z that is drawn: less, the more the bits have told."""
-    return REACH[1] + (REACH[0] - REACH[1]) / (1.0 + informed(counts, K) / _HALFWAY)
+def reach(counts: Array, labels: Array, label: int) -> float:
+    """How optimistic it may be about a label: less, the more bits of that label have come."""
+    K = labels.shape[0]
+    return REACH[1] + (REACH[0] - REACH[1]) / (1.0 + informed(counts, K * labels[label, PLAYED], K))
 
 
 @compiled(**STEP)
-def share(scores: Array, spreads: Array, most: float, label: int, eligible: Array) -> float:
-    """The share of z in [0, most] for which the label's s_r + z·σ_r is highest: an interval, as these are lines."""
-    low, high = 0.0, most
+def share(scores: Array, widths: Array, label: int, eligible: Array) -> float:
+    """The share of z in [0, 1] for which the label's s_r + z·Z_r·σ_r is highest: an interval, as these are lines."""
+    low, high = 0.0, 1.0
     for r in range(scores.shape[0]):
         if not may_play(eligible, r):
             continue
-        above, steeper = scores[r] - scores[label], spreads[label] - spreads[r]
+        above, steeper = scores[r] - scores[label], widths[label] - widths[r]
         if steeper > 0.0:
             low = max(low, above / steeper)
         elif steeper < 0.0:
             high = min(high, above / steeper)
         elif above > 0.0 or (above == 0.0 and r < label):
             high = 0.0
-    return max(high - low, 0.0) / most
+    return max(high - low, 0.0)
 
 
 @scores(FliptronState)
@@ -136,20 +148,22 @@ def mean_scores(state: FliptronState, x: Row, out: Array) -> None:
 
 @chooses(FliptronState)
 def optimist(state: FliptronState, x: Row, gamma: float, u: float, eligible: Array) -> Choice:
-    """argmax_r s_r + z·σ_r with one z for all labels, uniform up to `reach`; with probability γ any label at all."""
+    """argmax_r s_r + z·Z_r·σ_r, z uniform on [0, 1], Z_r the label's `reach`; with probability γ any label at all."""
     look(state, x)
-    K, most = count_eligible(state.scores, eligible), reach(state.counts, state.scores.shape[0])
+    K, widths = count_eligible(state.scores, eligible), state.work[0]
+    for r in range(state.scores.shape[0]):
+        widths[r] = reach(state.counts, state.labels, r) * state.spreads[r]
     greedy = best_eligible(state.scores, eligible)
     if warming_up(state.counts):
         gamma = 1.0
     label = nth_eligible(eligible, min(int(u / gamma * K), K - 1)) if u < gamma else greedy
     if u >= gamma:
-        z, top = most * (u - gamma) / (1.0 - gamma), -np.inf
+        z, top = (u - gamma) / (1.0 - gamma), -np.inf
         for r in range(state.scores.shape[0]):
-            imagined = state.scores[r] + z * state.spreads[r]
+            imagined = state.scores[r] + z * widths[r]
             if imagined > top and may_play(eligible, r):
                 label, top = r, imagined
-    chance = share(state.scores, state.spreads, most, label, eligible)
+    chance = share(state.scores, widths, label, eligible)
     return label, greedy, gamma / K + (1.0 - gamma) * max(chance, _LEAST_SHARE)  # lines may cross within rounding
 
 
@@ -164,9 +178,26 @@ def alert(state: FliptronState, kind: float, label: int) -> None:
         state.prior[:] = PRIOR
     for r in range(labels.shape[0]):
         if kind == DATA or (kind == LOST and (r == label or is_lost(counts, labels, r, label))):
-            forget(state, r)
+            begin(state, r)
     start_anew(counts, labels, kind)
     state.memory[:] = 0.0
+
+
+@compiled(**PART)
+def begin(state: FliptronState, r: int) -> None:
+    """Let a label begin anew: nothing is known of its weights, and it may be tried as at first."""
+    forget(state, r)
+    state.labels[r, PLAYED] = 0.0
+    state.fresh[STORED] = -1
+
+
+@compiled(**PART)
+def reconsider(state: FliptronState) -> None:
+    """Let labels that were overlooked begin anew, when it is time to look for them."""
+    if some_are_overlooked(state.counts, state.labels):
+        for r in range(state.labels.shape[0]):
+            if is_overlooked(state.counts, state.labels, r):
+                begin(state, r)
 
 
 @compiled(**PART)
@@ -312,3 +343,4 @@ def filter_bit(state: FliptronState, x: Row, label: int, greedy: int, probabilit
         alert(state, alarm, label)
     elif due(state.counts[SINCE]):
         widen(state)
+    reconsider(state)
