@@ -29,12 +29,16 @@ DATA = ("digits", "optdigits", "usps", "iris", "synsep", "synnonsep", "fashion-f
 GRID: dict[str, dict[str, tuple[Any, ...]]] = {
     "Perceptron": {},
     "Banditron": {"gamma": GAMMAS},
-    "BPA": {"gamma": (0.0, 0.001, 0.005, 0.02)},
+    "BPA": {
+        "gamma": (0.0, 0.001, 0.005, 0.02),
+        "variant": ("PA", "PA-I", "PA-II"),
+        "aggressiveness": (0.003, 0.01, 0.03, 0.1, 0.3, 1.0),
+    },
     "SOBA": {"gamma": GAMMAS, "regularization": (1.0, 100.0)},
     "RCNBF": {"gamma": GAMMAS},
     "AveragedRCNBF": {"gamma": GAMMAS},
     "RCINE": {"gamma": GAMMAS[2:]},
-    "Confidit": {"alpha": (0.5, 1.0, 2.0), "regularization": (0.1, 1.0)},
+    "Confidit": {"alpha": (0.25, 0.5, 1.0, 2.0), "regularization": (0.03, 0.1, 1.0)},
     "RidgeRegression": {"gamma": (0.002, 0.01, 0.05), "regularization": (0.03, 0.1, 1.0)},
     "Fliptron": {},
 }
@@ -157,7 +161,9 @@ Its best of {len(SETTINGS)} settings, {PEER_ROUNDS:,} rounds, {len(PEER_SEEDS)} 
 
 
 def _plain(setting: dict[str, Any]) -> str:
-    return "/".join(f"{value:g}" for value in setting.values())
+    plain = setting.get("variant") == "PA"  # which has no bound
+    shown = {name: value for name, value in setting.items() if not (plain and name == "aggressiveness")}
+    return "/".join(value if isinstance(value, str) else f"{value:g}" for value in shown.values())
 
 
 def _section(name: str, cells: dict[Any, Array]) -> str:
