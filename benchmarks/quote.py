@@ -61,7 +61,8 @@ def _reproduction(folder: Path, name: str, scale: Scale, tables: dict[str, pd.Da
 Made by `{command}`, version {version}, and quoted by `python benchmarks/quote.py`. The command also
 writes one offline page with all of this, every table as CSV and every figure as PNG, SVG and PDF; the CSVs behind this
 page are in `docs/tables/paper`. The paper's learners at 10⁷ rounds, as its authors' code plays, are on
-[a page of their own](tables/horizon.md).
+[a page of their own](tables/horizon.md); so are [other readings of the baselines](tables/baselines.md), of which BPA with bounded
+steps errs far less than RCNBF.
 """,
         picture("glance", f"At a glance: the (0.2, 0.4) setting, {longest:,} rounds"),
         f"## The claims, one by one\n\n{table(*claim_rows(claims))}\n",

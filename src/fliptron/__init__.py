@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from fliptron.simulation import simulate as simulate
     from fliptron.stream import Stream as Stream
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 _HOMES = {
     "auditing": ("audit",),

@@ -104,11 +104,11 @@ class Fliptron(Learner):
 
     .. math::
 
-        \tilde{y} = \arg\max_r \; s_r + z\,\sigma_r, \qquad z \text{ uniform on } [0, Z]
+        \tilde{y} = \arg\max_r \; s_r + z\,Z_r\,\sigma_r, \qquad z \text{ uniform on } [0, 1]
 
-    where σ_r is the standard deviation of s_r, and Z falls from 2 to ½ as the bits tell more. Only labels that may be
-    best are tried. Each label's value is a line in z, so a label wins on an interval, and the length of that interval
-    is its exact probability. Besides, with a small probability γ_t, any label is played: a *blind* round.
+    where σ_r is the standard deviation of s_r, and Z_r falls from 2½ to ½ as that label's bits tell more. Only labels
+    that may be best are tried. Each label's value is a line in z, so a label wins on an interval, and the length of
+    that interval is its exact probability. Besides, with a small probability γ_t, any label is played: a *blind* round.
 
     **Which features matter.** All weights have the same prior, of variance 100. Where the full Σ_r are kept, a feature
     whose weights turn out larger than that expects gets a wider one (`fliptron.learners.belief`). So features that are
@@ -126,7 +126,7 @@ class Fliptron(Learner):
     **Change.** A sure label that is right at most half as often as it should be raises an alarm. If all labels
     disappoint, the noise has changed, and the rates are counted anew; otherwise the weights start anew. If some label
     is never played, another may stand in for it, and be right half of the time: then both learn anew. `alarms` lists
-    them; see `fliptron.learners.alarms`.
+    them; see `fliptron.learners.alarms`. A label of which nothing is sure while much is in doubt begins anew silently.
 
     Parameters
     ----------

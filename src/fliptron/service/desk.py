@@ -7,6 +7,7 @@ decided on since, and the lessons applied since: `Desk.opened` does exactly that
 
 from __future__ import annotations
 
+import logging
 import struct
 import time
 from collections import OrderedDict, deque
@@ -49,6 +50,7 @@ from fliptron.service.store import (
 _REMEMBERED = 20_000  # decisions whose feedback needs no look-up
 _BATCH = 1000
 _encode = msgspec.json.Encoder().encode
+_log = logging.getLogger("fliptron.service")
 _decode = msgspec.json.Decoder().decode
 
 
@@ -290,18 +292,27 @@ class Desk(ServedModel):
 
     @classmethod
     def opened(cls, settings: ModelSettings, store: Store) -> Self:
-        """The model as the journal has it; or, the first time, as its settings have it."""
+        """The model as the journal has it; or, the first time, as its settings have it.
+
+        The state of another version's learner may be of no use here. Then all that the journal holds is learnt anew.
+        """
         known = store.open_model(settings.name, _encode({"made": time.time()}))
         kept = store.snapshots(known.number)
-        if not kept:
-            desk = cls(settings, known.number, store.secret, settings.build())
-            desk.rehearse()
-            store.write([desk.snapshot()])
-            return desk
-        content, about = loaded(kept[0].content)
-        desk = cls(settings, known.number, store.secret, content)
-        desk._restore(about["service"], kept[0])
+        if kept:
+            try:
+                content, about = loaded(kept[0].content)
+            except InputError:
+                if store.shared:  # others may still be of that version
+                    raise
+                _log.warning("The snapshot of model %s is of another version: learning its journal anew", settings.name)
+            else:
+                desk = cls(settings, known.number, store.secret, content)
+                desk._restore(about["service"], kept[0])
+                desk._replay(store)
+                return desk
+        desk = cls(settings, known.number, store.secret, settings.build())
         desk._replay(store)
+        store.write([desk.snapshot()])
         return desk
 
     def rehearse(self) -> None:

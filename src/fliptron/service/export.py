@@ -15,9 +15,8 @@ import numpy as np
 
 from fliptron.logs.roles import NOT_FEATURES
 from fliptron.output import whole_file
-from fliptron.policy import Policy
 from fliptron.refusals import InputError
-from fliptron.service.snapshots import loaded
+from fliptron.service.snapshots import labels_of
 from fliptron.service.sqlite import Journal
 from fliptron.service.store import Row, Store
 from fliptron.tables import NAMES, connected, duckdb, literal, said
@@ -123,8 +122,7 @@ def exported(source: str, then: Callable[[str], Any] = str) -> Iterator[Any]:
         if model is None:
             known = ", ".join(each.name for each in names)
             raise InputError(f"{path} has the models {known}; say which one, such as {path}:{names[0].name}")
-        policy, about = loaded(journal.snapshots(model.number)[0].content)
-        labels = policy.labels if isinstance(policy, Policy) else tuple(about["names"])
+        labels = labels_of(journal.snapshots(model.number)[0].content)
         with tempfile.TemporaryDirectory(prefix="fliptron-") as folder:
             file = Path(folder) / f"{model.name}.parquet"
             export(journal, model.number, labels, file)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import platform
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -22,16 +24,32 @@ _decode = msgspec.json.Decoder().decode
 
 def loaded(content: bytes) -> tuple[Policy | Learner, dict[str, Any]]:
     """A model, and what is said about it, from the bytes of a snapshot."""
+    with _file(content) as path:
+        about = _about(path)
+        found: Policy | Learner = Policy.load(path) if "policy" in about else Learner.load(path)
+        return found, about
+
+
+def labels_of(content: bytes) -> tuple[Any, ...]:
+    """The labels of a model, from the bytes of a snapshot; of whatever version its learner is."""
+    with _file(content) as path:
+        about = _about(path)
+    return tuple(about["policy"]["labels"] if "policy" in about else about["names"])
+
+
+@contextmanager
+def _file(content: bytes) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="fliptron-") as folder:
         path = Path(folder) / "model.npz"
         path.touch(0o600)
         path.write_bytes(content)
-        with files.opened(path) as saved:
-            about, service = saved.more, saved.kept("service")
-        if service is not None:
-            about["service"] = _decode(service)
-        found: Policy | Learner = Policy.load(path) if "policy" in about else Learner.load(path)
-        return found, about
+        yield path
+
+
+def _about(path: Path) -> dict[str, Any]:
+    with files.opened(path) as saved:
+        about, service = saved.more, saved.kept("service")
+    return about if service is None else about | {"service": _decode(service)}
 
 
 def fingerprint() -> str:
