@@ -49,9 +49,9 @@ cell on other seeds, from a grid that climbs until its edge does not win. RCNBF 
 below and then `python benchmarks/baselines.py`; BPA, SOBA and RCNBF are from [the reproduction](../reproduction.md).
 
 {in_short(errors)}
-The paper has plain BPA alone, whose steps are as long as a bit demands; and bits lie. A bound makes each step a small one: in
-effect a regression of the raw bit, which keeps the order of labels behind any noise and needs no rates. So what the paper's
-comparison says of RCNBF and BPA holds for the BPA that it names, and not for the family.
+The paper has plain BPA alone, whose steps are as long as a bit demands; and bits lie. A bound makes each step a small
+one: in effect a regression of the raw bit, which keeps the order of labels behind any noise and needs no rates. So what
+the paper's comparison says of RCNBF and BPA holds for the BPA that it names, and not for the family.
 
 {framed(errors_shape(errors, (*BESIDE, *VARIANTS), ROUNDS))}
 

@@ -34,7 +34,8 @@ def main(folder: Path) -> None:
 
 The authors' code plays 10⁷ rounds. Here are the paper's learners after {" and ".join(f"{T:,}" for T in horizons)}
 rounds; settings are chosen for each cell and horizon, as [the reproduction](../reproduction.md) says, which is of the
-shorter horizon and has all learners. BPA is the paper's; [with bounded steps](baselines.md) it errs far less. Made by the command below and then `python benchmarks/horizon.py`.
+shorter horizon and has all learners. BPA is the paper's; [with bounded steps](baselines.md) it errs far less. Made by
+the command below and then `python benchmarks/horizon.py`.
 
 ## {ratios_title(horizons)}
 

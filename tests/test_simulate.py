@@ -9,7 +9,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fliptron import Banditron, Dataset, Decision, FlipChannel, InputError, RidgeRegression, Stream, simulate
+from fliptron import (
+    RCNBF,
+    Banditron,
+    Dataset,
+    Decision,
+    FlipChannel,
+    InputError,
+    RidgeRegression,
+    Stream,
+    load,
+    simulate,
+)
 from fliptron.simulation import log_spaced
 
 
@@ -160,3 +171,9 @@ def test_a_learner_of_another_shape_is_refused() -> None:
     data = Dataset.of(np.eye(3), [0, 1, 2])
     with pytest.raises(InputError, match="10 classes and 64 features; data has 3 and 3"):
         simulate(banditron(), data, rounds=10)
+
+
+@pytest.mark.parametrize(("learner", "what"), [(None, "a NoneType"), (RCNBF, "the class RCNBF")])
+def test_what_is_no_learner_is_refused(learner: Any, what: Any) -> None:
+    with pytest.raises(InputError, match=f"the learner is {what}; one that was made is expected"):
+        simulate(learner, load("iris"))

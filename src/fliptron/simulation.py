@@ -85,6 +85,9 @@ def simulate(
     >>> 0.1 < trace.error < 0.4
     True
     """
+    if isinstance(learner, type) or not all(callable(getattr(learner, each, None)) for each in ("decide", "learn")):
+        what = f"the class {learner.__name__}" if isinstance(learner, type) else f"a {type(learner).__name__}"
+        raise InputError(f"the learner is {what}; one that was made is expected, such as RCNBF(n_classes=…, …)")
     if not isinstance(dataset, Dataset):
         raise InputError(f"the data is a {type(dataset).__name__}; a Dataset is expected: see load and Dataset.of")
     encoder = copy.deepcopy(dataset.encoder)

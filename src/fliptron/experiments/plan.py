@@ -238,7 +238,7 @@ class _Reader:
         datasets, seeds, options = table["datasets"], table["seeds"], _OPTIONAL | dict(table)
         check("datasets", _list_of(datasets, str), "a list of names")
         for name in datasets:
-            if name not in REGISTRY and not Path(name).exists():
+            if name not in REGISTRY and not Path(name).exists() and not parts_of(name):
                 raise self.refuse(
                     number, "datasets", f"{name!r} is neither a data set ({', '.join(REGISTRY)}) nor a file"
                 )

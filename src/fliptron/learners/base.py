@@ -10,7 +10,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from inspect import signature
-from pathlib import Path
 from typing import Any, ClassVar, NoReturn, Self, get_type_hints
 
 import numpy as np
@@ -36,7 +35,7 @@ from fliptron.kernels.randomness import CHOICES, make_key
 from fliptron.learners import files
 from fliptron.learners.memory import at_most, check_memory
 from fliptron.output import write_whole
-from fliptron.refusals import InputError, whole
+from fliptron.refusals import InputError, path_of, whole
 from fliptron.rounds import LEAST_PROBABILITY, Decision, Rounds
 from fliptron.shown import html
 
@@ -286,7 +285,7 @@ class Learner(ABC):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write parameters and state to an `.npz` file, whole or not at all; no pickle."""
-        write_whole(Path(path), self.packed())
+        write_whole(path_of(path), self.packed())
 
     def packed(self, more: Mapping[str, Any] | None = None, arrays: Mapping[str, Array] | None = None) -> bytes:
         """The content of such a file, with what somebody else wants to keep in it."""
@@ -299,7 +298,7 @@ class Learner(ABC):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read what `save` wrote. The learner goes on as if it had never stopped."""
-        with files.opened(Path(path)) as saved:
+        with files.opened(path_of(path)) as saved:
             kind = saved.kind(cls)
             learner: Self
             with at_most(saved.size):

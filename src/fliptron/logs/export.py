@@ -19,7 +19,7 @@ from fliptron.logs import dsjson, obp, vowpal
 from fliptron.logs.events import Event, column_of, place_of
 from fliptron.logs.log import Batch, Log
 from fliptron.output import whole_file
-from fliptron.refusals import InputError, one_of
+from fliptron.refusals import InputError, one_of, path_of
 
 TO = ("vw", "vw-cb", "dsjson", "obp")
 """Text with the features of actions (adf), text with numbered actions (cb), JSON, and a dict of arrays."""
@@ -65,7 +65,9 @@ def export_log(log: Log, path: str | os.PathLike[str], *, to: str = "vw", reward
     0:-1.0:0.75 |action label=hats
     |action label=shoes
     """
-    target = Path(path)
+    if not isinstance(log, Log):
+        raise InputError(f"the log is a {type(log).__name__}; a Log is expected")
+    target = path_of(path)
     one_of("to", to, TO)
     if not log.has_probabilities:
         raise InputError(f"{log.name} does not say with which probability labels were played, which this form needs")
