@@ -18,6 +18,7 @@ import numpy as np
 from fliptron.learners import files
 from fliptron.learners.base import Learner
 from fliptron.policy import Policy
+from fliptron.refusals import InputError
 
 _decode = msgspec.json.Decoder().decode
 
@@ -25,8 +26,11 @@ _decode = msgspec.json.Decoder().decode
 def loaded(content: bytes) -> tuple[Policy | Learner, dict[str, Any]]:
     """A model, and what is said about it, from the bytes of a snapshot."""
     with _file(content) as path:
-        about = _about(path)
-        found: Policy | Learner = Policy.load(path) if "policy" in about else Learner.load(path)
+        try:
+            about = _about(path)
+            found: Policy | Learner = Policy.load(path) if "policy" in about else Learner.load(path)
+        except InputError as error:
+            raise InputError(str(error).replace(str(path), "the model's last state")) from None
         return found, about
 
 
