@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import time
+import zipfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,6 +17,7 @@ import pytest
 from fliptron import InputError
 from fliptron.service.inbox import DUE, MADE, NOTED, Claimed, Lessons
 from fliptron.service.settings import ModelSettings
+from fliptron.service.sqlite import Journal
 from fliptron.service.store import (
     AUDIT,
     BIT,
@@ -331,3 +334,57 @@ def test_killed_and_paused_under_load(database: Any) -> None:
     finally:
         server.close()
     assert done.book.counts["accepted"] > 20
+
+
+class TestUpgrade:
+    """The last state is that of another version's learner, which cannot be taken up."""
+
+    @pytest.fixture
+    def served(self, schema: str, tmp_path: Path) -> Any:
+        """Settings of a model that learnt 30 bits, and whose state is then one that 0.2.0 wrote."""
+        told = settings(ModelSettings(name="shop", labels=("hats", "shoes"), features=2))
+
+        async def play() -> None:
+            async with serving(told, Path(), Postgres(schema)) as client:
+                for at in range(30):
+                    await client.feedback(await client.decide([1.0, at / 30]), at % 2)
+                until = time.monotonic() + 10
+                while client.office.desks["shop"].version < 30:
+                    assert time.monotonic() < until
+                    await asyncio.sleep(0.05)
+
+        asyncio.run(play())
+        with zipfile.ZipFile(Path(__file__).parent / "data/0.2.0.zip") as kept:
+            content = Journal(Path(kept.extract("journal.db", tmp_path))).snapshots(1)[0].content
+        with psycopg.connect(schema) as connection:
+            digest = hashlib.sha256(content).digest()
+            connection.execute("UPDATE state SET content = %b, sha256 = %b", (content, digest))
+        return told
+
+    def test_the_first_server_learns_the_journal_anew(self, served: Any, schema: str) -> None:
+        async def play() -> None:
+            async with (
+                serving(served, Path(), Postgres(schema)) as one,
+                serving(served, Path(), Postgres(schema)) as two,
+            ):
+                assert one.office.desks["shop"].version == two.office.desks["shop"].version == 30
+                assert one.office.desks["shop"].ledger.totals["decisions"] == 30
+                await one.feedback(await two.decide([1.0, 0.5]), 1)
+                until = time.monotonic() + 10
+                while {each.office.desks["shop"].version for each in (one, two)} != {31}:
+                    assert time.monotonic() < until
+                    await asyncio.sleep(0.05)
+
+        asyncio.run(play())
+
+    def test_while_others_serve_it_is_refused(self, served: Any, schema: str, opened: Open) -> None:
+        elected(opened())
+
+        async def play() -> None:
+            async with serving(served, Path(), Postgres(schema)):
+                pass
+
+        with pytest.raises(
+            InputError, match="version 0.2.0.*; or stop all servers of that version"
+        ):
+            asyncio.run(play())

@@ -126,7 +126,7 @@ def test_a_journal_goes_on_although_its_learner_is_of_another_version(tmp_path: 
         assert log.labels == ("hats", "shoes")
     assert asyncio.run(_visits(path, 5)) == (20, 25)
     assert [each.getMessage() for each in caplog.records if each.levelname == "WARNING"] == [
-        "The snapshot of model shop is of another version: learning its journal anew"
+        "The last state of model shop is of another version: its journal is learnt anew"
     ]
 
 

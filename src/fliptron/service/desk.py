@@ -51,6 +51,8 @@ _REMEMBERED = 20_000  # decisions whose feedback needs no look-up
 _BATCH = 1000
 _encode = msgspec.json.Encoder().encode
 _log = logging.getLogger("fliptron.service")
+LEARNT_ANEW = "The last state of model %s is of another version: its journal is learnt anew"
+"""What the log says."""
 _decode = msgspec.json.Decoder().decode
 
 
@@ -302,9 +304,9 @@ class Desk(ServedModel):
             try:
                 content, about = loaded(kept[0].content)
             except InputError:
-                if store.shared:  # others may still be of that version
+                if store.shared:  # others may still be of that version; `Seats` has seen to the rest
                     raise
-                _log.warning("The snapshot of model %s is of another version: learning its journal anew", settings.name)
+                _log.warning(LEARNT_ANEW, settings.name)
             else:
                 desk = cls(settings, known.number, store.secret, content)
                 desk._restore(about["service"], kept[0])
@@ -332,7 +334,13 @@ class Desk(ServedModel):
 
     def _replay(self, store: Store) -> None:
         self.rehearse()
-        while rows := store.rows(self.number, self.seq, _BATCH):
+        self.relearn(store)
+        if self.silence != self.settings.silence:
+            self._change_silence(store)
+
+    def relearn(self, store: Store, last: float = inf) -> None:
+        """Take in the decisions that the journal has, up to one, and learn its lessons, from where this model is."""
+        while rows := [row for row in store.rows(self.number, self.seq, _BATCH) if row.seq <= last]:
             for row in rows:
                 if self.encoder is not None and row.record is not None:
                     self.encoder.encode(_decode(row.record))
@@ -354,8 +362,6 @@ class Desk(ServedModel):
             self.learn(lesson)
         for flag in flags:
             self.sources.flag(flag)
-        if self.silence != self.settings.silence:
-            self._change_silence(store)
 
     def _change_silence(self, store: Store) -> None:
         """From the next decision on silence means something else. Bits that waited for their deadline are learnt now,

@@ -10,8 +10,9 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from fliptron.policy import Policy
+from fliptron.refusals import InputError
 from fliptron.service.copies import Copy, Original
-from fliptron.service.desk import Desk
+from fliptron.service.desk import LEARNT_ANEW, Desk
 from fliptron.service.messages import Feedback, Received, Refusal
 from fliptron.service.office import Office
 from fliptron.service.pupil import Pupil
@@ -45,12 +46,32 @@ class Seats:
             original = Original(each, number, store.secret, each.build())
             original.rehearse()
             store.begin(original.snapshot())
+            _renew(original, store)
         self.copies = [Copy.opened(each, store) for each in told]
         process = store.new_number()
         for copy in self.copies:
             copy.draw_as(process)
         self.pupil = Pupil(told, store.again())
         self.pupil.start()
+
+
+def _renew(original: Original, store: Postgres) -> None:
+    """Where the last state is that of another version's learner, learn what the journal holds into a model that knows
+    nothing, and keep its state."""
+    found = store.newest(original.number)
+    if found is None:
+        return
+    _, kept = found
+    try:
+        loaded(kept.content)
+    except InputError as error:
+        if not store.stand():
+            why = "stop all servers of that version, and this one will learn the journal anew"
+            raise InputError(f"model {original.name!r}: {error}; or {why}") from None
+        _log.warning(LEARNT_ANEW, original.name)
+        original.relearn(store, kept.seq)
+        store.write([original.snapshot()])
+        store.resign()
 
 
 class Replica(Office):
