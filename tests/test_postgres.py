@@ -384,7 +384,5 @@ class TestUpgrade:
             async with serving(served, Path(), Postgres(schema)):
                 pass
 
-        with pytest.raises(
-            InputError, match="version 0.2.0.*; or stop all servers of that version"
-        ):
+        with pytest.raises(InputError, match=r"version 0.2.0.*; or stop all servers of that version"):
             asyncio.run(play())
