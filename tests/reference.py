@@ -392,8 +392,9 @@ class ChannelTwin:
         self.level, self.evidence, self.guess = np.zeros(K), np.zeros((K, 3)), 0.75
         self.history: list[Any] = []  # label, log likelihood ratio
         self.began = [0] * K
-        self.since = self.restarts = self.looks = 0
+        self.since = self.restarts = self.next = 0
         self.played, self.open = np.zeros(K), 0.0
+        self.best = np.zeros(K + 1)  # rounds with a sure best label; the last: of all
         self.rho0: Any = 0.25 if rates is None else rates[0]
         self.plateau: Any = 0.75 if rates is None else 1 - rates[1]
         self.at_least = self.asking = False
@@ -410,10 +411,10 @@ class ChannelTwin:
         return 0.5 + 2 / (1 + self.told_by(self.K * self.played))
 
     def overlooked(self) -> Any:
-        if self.told_by(self.since) < 4**self.looks:
+        if self.since < self.next or self.told_by(self.since) < 1:
             return []
-        self.looks += 1
-        found = [r for r in range(self.K) if self.sure[r, 0] * self.K < 0.1 * self.sure[-1, 0]]
+        self.next = 4 * self.since
+        found = [r for r in range(self.K) if self.best[r] * self.K < 0.1 * self.best[-1]]
         if 1.5 * len(found) >= self.open * self.K:
             return []
         self.played[found] = 0
@@ -441,6 +442,9 @@ class ChannelTwin:
         self.since += 1
         self.played[label] += 1
         self.open += (1 - q[best] - self.open) / max(self.since / 4, 200)
+        if q[best] * (K - 1) > 5 * (1 - q[best]):
+            for row, recent in ((best, max(self.since / 4 / K, 50)), (K, max(self.since / 4, 200))):
+                self.best[row] += 1 - self.best[row] / recent
         above = q[best] >= self.level[best]
         self.level[best] += 0.02 * (0.8 - (not above)) * max(1 - self.level[best], 0.01)
         self.level[best] = np.clip(self.level[best], 0, 0.99)
@@ -458,7 +462,7 @@ class ChannelTwin:
             self.restarts += 1
             self.sure *= 0 if self.at_least else 20 / max(self.sure[-1, 0], 20)
             self.since, self.evidence[:], self.history, self.began = 0, 0, [], [0] * K
-            self.looks, self.played[:] = 0, 0
+            self.next, self.played[:] = 0, 0
             self.guess *= 0.5 if self.at_least else 1
         return alarm
 

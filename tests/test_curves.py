@@ -34,6 +34,13 @@ def test_where_there_is_less_room_there_are_fewer() -> None:
     assert counts[-1] == 0
 
 
+def test_where_not_all_products_fit_waves_make_room_for_them() -> None:
+    for count in (100, 140, 200, 316, 317):
+        curves = draw(22, count)
+        assert count - curves.phases.size == max(count // 2, count - WAVES)
+    assert draw(23, 200).phases.size == 100
+
+
 def test_a_product_is_as_long_among_253_as_among_64() -> None:
     random = np.random.default_rng(0)
     for numbers in (10, 22):

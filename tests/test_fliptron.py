@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from fliptron import Confidit, Dataset, Fliptron, InputError, Rates, RidgeRegression, load, simulate
+from fliptron import Confidit, Dataset, Fliptron, InputError, Rates, RidgeRegression, Rounds, load, simulate
 from fliptron.kernels.loop import ALL_ELIGIBLE
 from fliptron.learners import axes
-from fliptron.learners.channel import LOOKED, PLAYED
+from fliptron.learners.channel import NEXT, PLAYED
 from fliptron.learners.filtering import reach, share
 
 NOISE = ((0.0, 0.0), (0.2, 0.4), (0.4, 0.2))
@@ -231,12 +231,37 @@ def test_labels_that_were_overlooked_begin_anew_and_are_found() -> None:
     assert lost <= 1
 
 
+def test_a_label_that_others_hardly_play_is_not_overlooked(digits: Any) -> None:
+    """Whose log it is does not matter: what counts is of what the learner is sure."""
+    random, learner = np.random.default_rng(1), Fliptron(n_classes=10, n_features=64, seed=1)
+    P = np.append(np.full(9, (1 - 0.01) / 9), 0.01)
+    row = random.integers(digits.n_rows, size=60_000)
+    label = random.choice(10, size=row.size, p=P)
+    bit = (label == digits.y[row]) ^ (random.random(row.size) < 0.1)
+    learner.replay(digits.X[row], Rounds.of(label=label, greedy=label, probability=P[label], bit=bit))
+    assert learner.state.counts[NEXT] > 60_000
+    assert learner.state.labels[:, PLAYED].sum() > 59_000  # no label has begun anew since the first look
+    assert (learner.predict(digits.X) == digits.y).mean() > 0.9
+
+
+@pytest.mark.parametrize("half_life", [None, 2000])
+def test_it_looks_for_overlooked_labels_again_and_again(half_life: Any, digits: Any) -> None:
+    learner, looks = Fliptron(n_classes=10, n_features=64, half_life=half_life, seed=1), set()
+    for seed in range(40):
+        simulate(learner, digits, rates=(0.2, 0.4), rounds=1000, seed=seed)
+        looks.add(learner.state.counts[NEXT])
+    gaps = np.diff(sorted(looks - {0.0}))
+    assert gaps.size >= (1 if half_life is None else 3)
+    if half_life is not None:
+        assert gaps.max() <= 4 * half_life + 1
+
+
 def test_a_label_that_is_never_right_is_left_alone(digits: Any) -> None:
     seen = digits.y < 8
     data = Dataset.of(digits.X[seen], digits.y[seen], classes=tuple(range(10)))
     learner = Fliptron(n_classes=10, n_features=64, seed=1)
     simulate(learner, data, rates=(0.2, 0.4), rounds=60_000, seed=1)
-    assert learner.state.counts[LOOKED] >= 2
+    assert learner.state.counts[NEXT] > 0  # it has looked
     played = learner.state.labels[:, PLAYED]
     assert played.sum() == 60_000  # no label has begun anew
     assert played[8:].max() < 600

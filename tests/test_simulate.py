@@ -173,7 +173,7 @@ def test_a_learner_of_another_shape_is_refused() -> None:
         simulate(banditron(), data, rounds=10)
 
 
-@pytest.mark.parametrize(("learner", "what"), [(None, "a NoneType"), (RCNBF, "the class RCNBF")])
+@pytest.mark.parametrize(("learner", "what"), [(None, "None"), (RCNBF, "the class RCNBF"), ("RCNBF", "'RCNBF'")])
 def test_what_is_no_learner_is_refused(learner: Any, what: Any) -> None:
-    with pytest.raises(InputError, match=f"the learner is {what}; one that was made is expected"):
+    with pytest.raises(InputError, match=f"the learner is {what}; an instance is expected"):
         simulate(learner, load("iris"))

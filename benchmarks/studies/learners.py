@@ -60,7 +60,8 @@ def specs(runs: pd.DataFrame) -> list[Spec]:
     for name in DATA:
         seeds = TUNING[:1] if name in DEAR else TUNING
         learners = {learner: settings for learner, settings in GRID.items() if settings}
-        found += grid(datasets=[name], rates=NOISE, learners=learners, rounds=DEAR.get(name, ROUNDS), seeds=seeds)
+        wanted = grid(datasets=[name], rates=NOISE, learners=learners, rounds=DEAR.get(name, ROUNDS), seeds=seeds)
+        found += [spec for spec in wanted if spec.params.get("variant") != "PA" or spec.params["aggressiveness"] == 1.0]
     found += grid(datasets=PEER_DATA, rates=NOISE, learners=PEER, rounds=PEER_ROUNDS // 10, seeds=TUNING[:1])
     chosen = choose(runs)
     for (name, rho0, rho1, learner), setting in chosen.items():

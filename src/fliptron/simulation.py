@@ -19,7 +19,7 @@ from fliptron.kernels.compiling import entry
 from fliptron.kernels.game import play, tally
 from fliptron.kernels.loop import DECIDED
 from fliptron.learners.base import Learner, layout_for
-from fliptron.refusals import InputError, one_of, whole
+from fliptron.refusals import InputError, one_of, shown, whole
 from fliptron.rounds import Learns, Rates, Rounds, Trace
 from fliptron.stream import Order, Stream
 
@@ -86,8 +86,8 @@ def simulate(
     True
     """
     if isinstance(learner, type) or not all(callable(getattr(learner, each, None)) for each in ("decide", "learn")):
-        what = f"the class {learner.__name__}" if isinstance(learner, type) else f"a {type(learner).__name__}"
-        raise InputError(f"the learner is {what}; one that was made is expected, such as RCNBF(n_classes=…, …)")
+        what = f"the class {learner.__name__}" if isinstance(learner, type) else shown(learner)
+        raise InputError(f"the learner is {what}; an instance is expected, such as Fliptron(n_classes=…, n_features=…)")
     if not isinstance(dataset, Dataset):
         raise InputError(f"the data is a {type(dataset).__name__}; a Dataset is expected: see load and Dataset.of")
     encoder = copy.deepcopy(dataset.encoder)
@@ -118,9 +118,9 @@ def simulate(
                 room = ours.room()
             start, stop = stop, min(stop + block, rounds, stop + room)
             row = stream.rows(start, stop)
-            shown, at_rows = (dataset, row) if encoder is None else (dataset.encoded(row, encoder), np.arange(row.size))
+            given, at_rows = (dataset, row) if encoder is None else (dataset.encoded(row, encoder), np.arange(row.size))
             played = _room_for(at_rows, with_margins=log and hasattr(learner, "scores"))
-            play_block(learner, shown, channel, start, played)
+            play_block(learner, given, channel, start, played)
             if ours is not None:
                 ours.settle()
         at = tally(dataset.y, row, played.label, played.greedy, played.bit, start, checkpoints, at, total, counts)

@@ -1,9 +1,9 @@
 r"""Curves: products and waves of pairs of numbers, beside the numbers themselves, for classes that are not linear.
 
 Let z be the numbers of a record, centred and scaled. Some curves are products :math:`z_i z_j`, squares among them,
-centred and scaled as the numbers are: all of them where there are at most 22 numbers, since the one that matters cannot
-be guessed. The others, at least 64, are random Fourier features (Rahimi and Recht, 2007) of two
-numbers each,
+centred and scaled as the numbers are: all of them where there are at most 22 numbers and K·d² leaves room for as many,
+since the one that matters cannot be guessed. The others, 64 or more, are random Fourier features (Rahimi and Recht,
+2007) of two numbers each,
 
 .. math::
 
@@ -62,13 +62,17 @@ def room_for(n_classes: int, n_features: int, numbers: int) -> int:
 
 
 def draw(numbers: int, count: int, seed: int = 0) -> Curves:
-    """Curves of so many numbers: all products if they are few, else some, half of them squares; waves for the rest."""
+    """Curves of so many numbers: products, all if they are few, else some, half of them squares; then waves.
+
+    Half of the curves are waves where there are many products; where there are few and no room for all, 64.
+    """
     random = np.random.default_rng([seed, numbers, count])
     first, second = np.triu_indices(numbers)
     squares, mixed = np.flatnonzero(first == second), np.flatnonzero(first != second)
-    if first.size > max(count // 2, count - WAVES):
-        squares = random.permutation(squares)[: count // 4]
-        mixed = random.permutation(mixed)[: count // 2 - squares.size]
+    wanted = max(count // 2, count - WAVES) if first.size <= PRODUCTS else count // 2
+    if first.size > wanted:
+        squares = random.permutation(squares)[: wanted // 2]
+        mixed = random.permutation(mixed)[: wanted - squares.size]
     products = np.concatenate([squares, mixed])[:count]
     waves = count - products.size
     others = np.array([random.choice(numbers, 2, replace=numbers < 2) for _ in range(waves)], np.int64).reshape(-1, 2)

@@ -109,8 +109,8 @@ class Encoder:
         n_classes
             K.
         curves
-            How many curves, or "auto": 128, or all products of two numbers and 64 waves where these are at most 320, or
-            as many as leave room for whole covariances, K·d² ≤ 2¹⁹; none if that is fewer than 32.
+            How many curves, or "auto": 128, or all products of two numbers and 64 waves where there are 11 to 22
+            numbers; fewer where whole covariances have no room, K·d² ≤ 2¹⁹, and none if that is fewer than 32.
         """
         straight, K = cls(schema), whole("n_classes", n_classes, 2)
         count = room_for(K, straight.n_features, straight.n_numbers) if curves == "auto" else curves

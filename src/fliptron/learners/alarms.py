@@ -17,9 +17,10 @@ cumulated sum of log likelihood ratios.
 
 Without an alarm, a label may have been **overlooked**: while little was known, other labels took the credit for a few
 flipped bits, and since then several of them share its rounds. Nothing stands in for it and nothing disappoints; but
-there are rounds of which nothing is sure, and no round of which it is sure that this label is right. So whenever the
-bits have told 1, 4, 16, … times what makes it sure of something, such labels begin anew, if there are more doubtful
-rounds than they would fill. A label that is never right leaves no rounds doubtful, and stays as it is.
+there are rounds of which nothing is sure, and hardly a round of which it is sure that this label is right. So, when the
+bits have told what makes it sure of something, and again whenever four times as many have come (with a half-life: after
+four of these at the latest), such labels begin anew, if more rounds are doubtful than they would fill. Labels that are
+never right leave no rounds doubtful, and stay as they are; unless others overlap, and then it costs little.
 """
 
 from __future__ import annotations
@@ -32,15 +33,18 @@ from fliptron.learners.channel import (
     ABOVE,
     AT_LEAST,
     BEFORE,
+    BEST,
     DOUBTFUL,
     EVIDENCE,
     GUESS,
     HEARD,
+    HELD,
     JUMPS,
     LEARNT,
     LED,
-    LOOKED,
     LOSSES,
+    MEMORY,
+    NEXT,
     ONES,
     OPEN,
     PLATEAU,
@@ -74,7 +78,7 @@ _HALF = 0.6  # the same of a label that plays for another: half, and what the do
 _ABSENT = 10.0  # bits per label without being the best, before which no label is looked for
 _FEW = 0.25  # of all labels may be absent
 _KEPT = 5.0, 20.0  # doubtful bits that outlive a change of the noise; sure ones that outlive one of the data
-_AGAIN = 4.0  # times the evidence, for the next label that seems lost, and for the next look at overlooked ones
+_AGAIN = 4.0  # times the evidence, for the next label that seems lost, or the rounds until the next look
 _NEXT_TO_NONE = 0.1  # of a fair share; up to 0.5 errors were about the same
 _ROOM = 1.5  # doubtful rounds for each round of a fair share that overlooked labels would fill
 
@@ -180,10 +184,10 @@ def _few_are_absent(counts: Array, labels: Array) -> bool:
 @compiled(**PART)
 def some_are_overlooked(counts: Array, labels: Array) -> bool:
     """Whether it is time to look for labels that were overlooked, and more rounds are doubtful than they would fill."""
-    K, found = labels.shape[0], 0
-    if informed(counts, counts[SINCE], K) < _AGAIN ** counts[LOOKED]:
+    K, since, found = labels.shape[0], counts[SINCE], 0
+    if since < counts[NEXT] or informed(counts, since, K) < 1.0:
         return False
-    counts[LOOKED] += 1.0
+    counts[NEXT] = min(_AGAIN * since, since + _AGAIN * counts[MEMORY])
     for r in range(K):
         found += is_overlooked(counts, labels, r)
     return 0 < _ROOM * found < counts[OPEN] * K
@@ -191,8 +195,8 @@ def some_are_overlooked(counts: Array, labels: Array) -> bool:
 
 @compiled(**PART)
 def is_overlooked(counts: Array, labels: Array, r: int) -> bool:
-    """Whether label r has next to none of the bits of sure labels."""
-    return labels[r, SURE] * labels.shape[0] < _NEXT_TO_NONE * counts[SURE]
+    """Whether label r has next to none of the rounds in which it is sure of the best label."""
+    return labels[r, BEST] * labels.shape[0] < _NEXT_TO_NONE * counts[HELD]
 
 
 @compiled(**STEP)
@@ -241,4 +245,4 @@ def start_anew(counts: Array, labels: Array, kind: float) -> None:
             mine[PLAYED] = 0.0
         mine[EVIDENCE] = mine[SUSPECT] = mine[SUSPECT_ONES] = mine[BEFORE] = 0.0
         mine[STANDS_IN] = mine[STOOD] = mine[STOOD_ONES] = 0.0
-    counts[TOTAL] = counts[WAITING] = counts[LOOKED] = 0.0
+    counts[TOTAL] = counts[WAITING] = counts[NEXT] = 0.0

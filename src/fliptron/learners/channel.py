@@ -31,17 +31,18 @@ from fliptron.kernels.compiling import PART, STEP, compiled
 # alarms so far of two kinds; whether β is held at its least; what part of its bound it is guessed to be; the longest
 # memory; whether the rates were told; evidence of all labels together; whether more uniform play is asked for; alarms
 # of the third kind; whether one of them waits until ρ0 is known better; how doubtful the best label has been of late;
-# how often labels have been looked for of which nothing is sure.
+# rounds with a sure best label; when labels are looked for next of which nothing is sure.
 (
     DOUBTFUL, DOUBTFUL_ONES, DOUBTFUL_RIGHT, SURE, SURE_ONES, LEARNT, SINCE, HEARD, ONES, FORGOT,
     RHO0, PLATEAU, RESTARTS, JUMPS, AT_LEAST, GUESS, MEMORY, TOLD, TOTAL, ASKING, LOSSES, WAITING,
-    OPEN, LOOKED,
-) = range(24)  # fmt: skip
+    OPEN, HELD, NEXT,
+) = range(25)  # fmt: skip
 # And of each label: the first five; the level of its surest fifth; evidence for an alarm, bits behind it, ones among
 # these, and what the evidence of all labels was when its own began; when it last was the best; evidence that it plays
-# for a label that was lost, bits behind it, ones among these; how often it was played since it began to learn.
-LEVEL, EVIDENCE, SUSPECT, SUSPECT_ONES, BEFORE, LED, STANDS_IN, STOOD, STOOD_ONES, PLAYED = range(5, 15)
-SCALARS, COLUMNS = 24, 15
+# for a label that was lost, bits behind it, ones among these; how often it was played since it began to learn; rounds
+# in which it was the best, and surely so, whatever was played.
+LEVEL, EVIDENCE, SUSPECT, SUSPECT_ONES, BEFORE, LED, STANDS_IN, STOOD, STOOD_ONES, PLAYED, BEST = range(5, 16)
+SCALARS, COLUMNS = 25, 16
 
 UNKNOWN, WRONG, RIGHT = -1, 0, 1
 """Whether somebody verified that the played label was right."""
@@ -103,6 +104,9 @@ def note(
     mine, rounds = labels[label], min(counts[SINCE], counts[MEMORY]) / _RECENT[0]
     mine[PLAYED] += 1.0
     counts[OPEN] += (1.0 - surest - counts[OPEN]) / max(rounds, _RECENT[1])
+    if surest * (K - 1) > _HIGH * (1.0 - surest):
+        counts[HELD] += 1.0 - counts[HELD] / max(rounds, _RECENT[1])
+        labels[best, BEST] += 1.0 - labels[best, BEST] / max(rounds / K, _RECENT[2])
     if known == WRONG or (known == UNKNOWN and (uniform or odds < _LOW)):
         for each in (counts, mine):
             each[DOUBTFUL] += 1.0
@@ -140,11 +144,10 @@ def _enough(K: int) -> float:
 
 @compiled(**PART)
 def informed(counts: Array, bits: float, K: int) -> float:
-    """What so many bits tell, as far as they are remembered, in units of what makes a learner sure of something."""
+    """What so many bits tell, in units of what makes a learner sure of something."""
     rho0, plateau = counts[RHO0], counts[PLATEAU]
     m = rho0 + (plateau - rho0) / K
-    n = min(bits, counts[MEMORY])
-    return n * (plateau - rho0) ** 2 / (m * (1.0 - m) * _enough(K))
+    return bits * (plateau - rho0) ** 2 / (m * (1.0 - m) * _enough(K))
 
 
 @compiled(**PART)
@@ -226,11 +229,12 @@ def warming_up(counts: Array) -> bool:
 
 def flaw_of_counts(counts: Array, labels: Array) -> str:
     """What is wrong with counts that came from a file."""
-    if min(np.delete(counts, TOTAL).min(), labels[:, :BEFORE].min()) < 0.0:
+    if min(np.delete(counts, TOTAL).min(), labels[:, :BEFORE].min(), labels[:, BEST].min()) < 0.0:
         return "a count is negative"
     parts = ((DOUBTFUL, DOUBTFUL_ONES), (DOUBTFUL, DOUBTFUL_RIGHT), (SURE, SURE_ONES))
     if any((each[..., part] > each[..., total] + 1e-6).any() for each in (counts, labels) for total, part in parts):
         return "a count is larger than the one it is part of"
     rates = 0.0 <= counts[RHO0] < counts[PLATEAU] <= 1.0 and counts[GUESS] <= 1.0
     bits = counts[FORGOT] <= counts[LEARNT] and counts[ONES] <= counts[HEARD] <= counts[LEARNT]
+    bits = bits and counts[OPEN] <= 1.0 and 0.0 <= labels[:, PLAYED].min() <= labels[:, PLAYED].max() <= counts[LEARNT]
     return "" if rates and bits else "its counts are not those of its parameters"

@@ -120,7 +120,8 @@ def look(state: FliptronState, x: Row) -> None:
 def reach(counts: Array, labels: Array, label: int) -> float:
     """How optimistic it may be about a label: less, the more bits of that label have come."""
     K = labels.shape[0]
-    return REACH[1] + (REACH[0] - REACH[1]) / (1.0 + informed(counts, K * labels[label, PLAYED], K))
+    bits = min(K * labels[label, PLAYED], counts[MEMORY])
+    return REACH[1] + (REACH[0] - REACH[1]) / (1.0 + informed(counts, bits, K))
 
 
 @compiled(**STEP)

@@ -22,6 +22,7 @@ from fliptron.learners.channel import (
     FORGOT,
     LEARNT,
     MEMORY,
+    NEXT,
     PLATEAU,
     RHO0,
     SCALARS,
@@ -411,7 +412,7 @@ class Fliptron(Learner):
             if self.kept == "full":
                 self.state.covariance[-1] = np.diag(self.state.prior)
             self.state.memory[:] = 0.0
-            self.state.counts[SINCE] = 0.0
+            self.state.counts[[SINCE, NEXT]] = 0.0
 
     def room(self) -> int:
         """How many rounds may be learnt before the next step of forgetting, or before the axes turn."""
