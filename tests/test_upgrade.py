@@ -11,6 +11,7 @@ of 0.2.0 of 81c5445.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import shutil
 import sys
 import tempfile
@@ -27,6 +28,7 @@ from fliptron import InputError, Learner, Log, load, simulate
 from fliptron.experiments.plan import Spec
 from fliptron.experiments.runner import play
 from fliptron.results import Results
+from fliptron.service.desk import Desk
 from fliptron.service.export import exported
 from fliptron.service.settings import ModelSettings
 from fliptron.service.sqlite import Journal
@@ -108,6 +110,25 @@ async def _visits(path: Path, rounds: int) -> tuple[int, int]:
         return before, client.office.desks["shop"].version
 
 
+def _numbers(**more: Any) -> ModelSettings:
+    """A model of twelve numbers, for which 0.2 drew fewer curves than there are today; silence is a bit."""
+    schema = {f"n{i}": "number" for i in range(12)}
+    told = {"labels": ("hats", "shoes"), "schema": schema, "silence": "negative", "wait": 1000.0}
+    return ModelSettings(name="numbers", **(told | more))
+
+
+async def _shoppers(path: Path, rounds: int, model: ModelSettings) -> Desk:
+    """Let visitors come, of whom every other one answers; what the model is after a new start."""
+    random = np.random.default_rng(rounds)
+    async with serving(settings(model), path) as client:
+        for t in range(rounds):
+            answer = await client.decide({f"n{i}": random.standard_normal() for i in range(12)}, "numbers")
+            if t % 2:
+                await client.feedback(answer, 1, "numbers")
+    async with serving(settings(model), path) as client:
+        return client.office.desks["numbers"]
+
+
 def test_a_journal_of_another_form_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     with zipfile.ZipFile(DATA / "0.2.0.dev0.zip") as kept:
         path = Path(kept.extract("journal.db", tmp_path))
@@ -130,6 +151,35 @@ def test_a_journal_goes_on_although_its_learner_is_of_another_version(tmp_path: 
     ]
 
 
+class TestJournalOfNumbers:
+    """20 decisions of 0.2.0 on records of 12 numbers; 10 were answered, and silence will be a bit when it is time."""
+
+    @pytest.fixture
+    def journal(self, tmp_path: Path) -> Path:
+        with zipfile.ZipFile(DATA / "0.2.0.zip") as kept:
+            return Path(kept.extract("numbers.db", tmp_path))
+
+    def test_it_goes_on_with_the_curves_that_it_has(self, journal: Path) -> None:
+        desk = asyncio.run(_shoppers(journal, 6, _numbers()))
+        assert desk.ledger.totals["decisions"] == 26
+        assert desk.learner.n_features == 154  # a new one would have 168
+        assert desk.encoder is not None
+        assert desk.encoder.moments[0, 0] == 26
+
+    def test_what_silence_meant_is_not_forgotten(self, journal: Path) -> None:
+        desk = asyncio.run(_shoppers(journal, 0, _numbers(silence="ignore")))
+        assert desk.version == 10  # the bits that waited; the ten that were silent are none
+
+    @pytest.mark.parametrize(
+        "more", [{"labels": ("shoes", "hats")}, {"labels": ("a", "b", "c")}, {"learner": "Banditron"}]
+    )
+    def test_settings_of_another_model_are_refused(self, journal: Path, more: Any) -> None:
+        before = journal.read_bytes()
+        with pytest.raises(InputError, match=r"the journal's model 'numbers' (has the labels|is a Fliptron)"):
+            asyncio.run(_shoppers(journal, 0, _numbers(**more)))
+        assert journal.read_bytes() == before
+
+
 def test_a_database_of_something_else_is_left_as_it_is(tmp_path: Path) -> None:
     path = tmp_path / "other.db"
     other = apsw.Connection(str(path))
@@ -143,16 +193,17 @@ def test_a_database_of_something_else_is_left_as_it_is(tmp_path: Path) -> None:
 
 def main() -> None:
     """Keep what this version leaves behind."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
         for each in LEARNERS:
             learner = getattr(fliptron, each)(n_classes=3, n_features=4, seed=1, **SETTINGS.get(each, {}))
             simulate(learner, load("iris"), rates=(0.2, 0.4), rounds=50, seed=1)
             learner.save(folder / f"{each}.npz")
         play([_spec()], Results(folder / "results"), jobs=1)
         asyncio.run(_visits(folder / "journal.db", 20))
-        for beside in ("-lock", "-wal", "-shm"):
-            (folder / f"journal.db{beside}").unlink(missing_ok=True)
+        asyncio.run(_shoppers(folder / "numbers.db", 20, _numbers()))
+        for name, beside in itertools.product(("journal", "numbers"), ("-lock", "-wal", "-shm")):
+            (folder / f"{name}.db{beside}").unlink(missing_ok=True)
         (folder / "results/.driver").unlink(missing_ok=True)
         kept = shutil.make_archive(str(DATA / fliptron.__version__), "zip", folder)
     sys.stdout.write(f"{kept}\n")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from inspect import signature
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from fliptron.arrays import Array
+from fliptron.encoding.curves import MOST
 from fliptron.encoding.encoder import Bends, Encoder
 from fliptron.encoding.records import is_missing
 from fliptron.encoding.schema import Schema
@@ -236,7 +238,15 @@ class Policy:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Policy:
         """Read what `save` wrote. The policy goes on as if it had never stopped."""
-        learner = Learner.load(path := path_of(path))
+        return cls._read(path := path_of(path), Learner.load(path))
+
+    @classmethod
+    def unlearnt(cls, path: str | os.PathLike[str]) -> Policy:
+        """A policy as it was saved, but for what its learner had learnt: of whatever version that is."""
+        return cls._read(path := path_of(path), Learner.unlearnt(path))
+
+    @classmethod
+    def _read(cls, path: Path, learner: Learner) -> Policy:
         with files.opened(path) as saved:
             about = saved.more.get("policy")
             if not isinstance(about, dict):
@@ -249,6 +259,8 @@ class Policy:
                 policy.learnt = {str(log): whole("learnt", count, 0) for log, count in about["learnt"].items()}
             except (InputError, KeyError, TypeError, ValueError, AttributeError) as error:
                 raise InputError(f"{path} is not a saved policy ({error})") from None
+            if saved.version.startswith("0.2") and len(encoder.curves.pairs) > MOST:  # products had another length
+                raise InputError(f"{path} is not a saved policy: it has more than {MOST} curves{saved.advice}")
             last = max(encoder.n_numbers - 1, 0)
             bounds = {"pairs": (0, last), "slopes": (-1e6, 1e6), "phases": (0.0, 7.0), "moments": (-1e300, 1e300)}
             for name, array in encoder.arrays().items():

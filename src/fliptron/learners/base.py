@@ -299,18 +299,28 @@ class Learner(ABC):
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read what `save` wrote. The learner goes on as if it had never stopped."""
         with files.opened(path_of(path)) as saved:
-            kind = saved.kind(cls)
-            learner: Self
-            with at_most(saved.size):
-                learner = saved.build(kind)
-            learner.turn[loop.DECIDED] = saved.rounds
-            learner.arrange(saved.layout)
+            learner = cls._unlearnt(saved)
             for name, array in learner._arrays().items():
                 low, high = learner._bounds().get(name, (-_LARGEST, _LARGEST))
                 array[...] = saved.array(name, array, low, high)
             flaw = learner._flaw()
             if flaw:
-                raise InputError(f"{path} is not a saved {kind.__name__}: {flaw}")
+                raise InputError(f"{path} is not a saved {type(learner).__name__}: {flaw}")
+        return learner
+
+    @classmethod
+    def unlearnt(cls, path: str | os.PathLike[str]) -> Self:
+        """A learner as it was saved, but for what it had learnt: of whatever version that is."""
+        with files.opened(path_of(path)) as saved:
+            return cls._unlearnt(saved)
+
+    @classmethod
+    def _unlearnt(cls, saved: files.Saved) -> Self:
+        learner: Self
+        with at_most(saved.size):
+            learner = saved.build(saved.kind(cls))
+        learner.turn[loop.DECIDED] = saved.rounds
+        learner.arrange(saved.layout)
         return learner
 
     def replay(self, X: Any, rounds: Rounds, *, scores: Array | None = None) -> tuple[Array, Array]:

@@ -109,9 +109,10 @@ class Saved:
         self.more: dict[str, Any] = about
         self._about, old = about, about["format"] == 1
         self._called = ("fliptron." if old else "") + str(about["learner"])
-        version = "0.1" if old else str(about.get("version", "0.2.0.dev0"))
-        advice = f"; it was saved by version {version}: train it anew with this one, or open it with that one"
-        self._advice = "" if version == _version() else advice
+        self.version = "0.1" if old else str(about.get("version", "0.2.0.dev0"))
+        advice = f"; it was saved by version {self.version}: train it anew with this one, or open it with that one"
+        self.advice = "" if self.version == _version() else advice
+        """What to do, if another version saved it."""
 
     def kind(self, wanted: type[Learner]) -> type[Learner]:
         """Its class, which must be the one wanted or below it."""
@@ -135,7 +136,7 @@ class Saved:
         try:
             return kind(**params)
         except (TypeError, InputError) as error:
-            raise InputError(f"{self._path} is not a saved {kind.__name__} ({error}){self._advice}") from None
+            raise InputError(f"{self._path} is not a saved {kind.__name__} ({error}){self.advice}") from None
 
     def array(self, name: str, like: Array, low: float, high: float) -> Array:
         """An array of the same shape and type, every value finite and within bounds."""
@@ -162,7 +163,7 @@ class Saved:
 
     def _refusal(self, name: str, why: str) -> InputError:
         kind = self._called.rpartition(".")[2]
-        return InputError(f"{self._path} is not a saved {kind}: array {name!r} {why}{self._advice}")
+        return InputError(f"{self._path} is not a saved {kind}: array {name!r} {why}{self.advice}")
 
     def _head(self, name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
         """Shape and type of an array, which is not read."""

@@ -32,13 +32,14 @@ from fliptron.service.model import ServedModel
 from fliptron.service.packing import pack, unpack
 from fliptron.service.rows import decide_rows
 from fliptron.service.settings import ModelSettings
-from fliptron.service.snapshots import loaded
+from fliptron.service.snapshots import is_of_another_version, loaded, unlearnt
 from fliptron.service.store import (
     AUDIT,
     BIT,
     Applied,
     Decided,
     Heard,
+    Keep,
     Kept,
     Lesson,
     Row,
@@ -51,8 +52,6 @@ _REMEMBERED = 20_000  # decisions whose feedback needs no look-up
 _BATCH = 1000
 _encode = msgspec.json.Encoder().encode
 _log = logging.getLogger("fliptron.service")
-LEARNT_ANEW = "The last state of model %s is of another version: its journal is learnt anew"
-"""What the log says."""
 _decode = msgspec.json.Decoder().decode
 
 
@@ -296,25 +295,44 @@ class Desk(ServedModel):
     def opened(cls, settings: ModelSettings, store: Store) -> Self:
         """The model as the journal has it; or, the first time, as its settings have it.
 
-        The state of another version's learner may be of no use here. Then all that the journal holds is learnt anew.
+        The state of another version's learner may be of no use here. Then it learns the journal's lessons anew.
         """
         known = store.open_model(settings.name, _encode({"made": time.time()}))
         kept = store.snapshots(known.number)
-        if kept:
-            try:
-                content, about = loaded(kept[0].content)
-            except InputError:
-                if store.shared:  # others may still be of that version; `Seats` has seen to the rest
-                    raise
-                _log.warning(LEARNT_ANEW, settings.name)
-            else:
-                desk = cls(settings, known.number, store.secret, content)
-                desk._restore(about["service"], kept[0])
-                desk._replay(store)
-                return desk
-        desk = cls(settings, known.number, store.secret, settings.build())
+        if not kept:
+            desk = cls(settings, known.number, store.secret, settings.build())
+            desk.rehearse()
+            store.write([desk.snapshot()])
+            return desk
+        try:
+            content, about = loaded(kept[0].content)
+        except InputError:
+            if store.shared or not is_of_another_version(kept[0].content):  # others may still be of that version
+                raise
+            desk = cls.relearnt(settings, known.number, store, kept[0])
+            store.write([desk.snapshot()])
+        else:
+            desk = cls(settings, known.number, store.secret, content)
+            desk._restore(about["service"], kept[0])
         desk._replay(store)
-        store.write([desk.snapshot()])
+        return desk
+
+    @classmethod
+    def relearnt(cls, settings: ModelSettings, number: int, store: Store, kept: Keep) -> Self:
+        """A model as it was kept, but that its learner has learnt all lessons up to there anew."""
+        if settings.file is not None:
+            raise InputError(
+                f"the journal's model {settings.name!r} began with {settings.file}, and its last state is of another "
+                "version: serve it with that one, or train it anew; another name begins anew"
+            )
+        content, about = unlearnt(kept.content)
+        desk = cls(settings, number, store.secret, content)
+        desk._restore(about["service"], kept)
+        _log.warning("The last state of model %s is of another version: its journal is learnt anew", settings.name)
+        for lesson in store.lessons(number, 0):
+            if lesson.applied.position > kept.position:
+                break
+            desk.teach(lesson)
         return desk
 
     def rehearse(self) -> None:
@@ -334,13 +352,7 @@ class Desk(ServedModel):
 
     def _replay(self, store: Store) -> None:
         self.rehearse()
-        self.relearn(store)
-        if self.silence != self.settings.silence:
-            self._change_silence(store)
-
-    def relearn(self, store: Store, last: float = inf) -> None:
-        """Take in the decisions that the journal has, up to one, and learn its lessons, from where this model is."""
-        while rows := [row for row in store.rows(self.number, self.seq, _BATCH) if row.seq <= last]:
+        while rows := store.rows(self.number, self.seq, _BATCH):
             for row in rows:
                 if self.encoder is not None and row.record is not None:
                     self.encoder.encode(_decode(row.record))
@@ -362,6 +374,8 @@ class Desk(ServedModel):
             self.learn(lesson)
         for flag in flags:
             self.sources.flag(flag)
+        if self.silence != self.settings.silence:
+            self._change_silence(store)
 
     def _change_silence(self, store: Store) -> None:
         """From the next decision on silence means something else. Bits that waited for their deadline are learnt now,

@@ -73,22 +73,32 @@ class ServedModel:
         if applied.bit is None:
             self.ledger.set_aside()
             return
-        x = unpack(row.x, self._sparse, self.learner)
-        decision = Decision(row.label, row.greedy, row.probability)
         if applied.kind == AUDIT:
-            self._audit(x, decision, applied.bit, lesson.heard)
+            self.ledger.audited(applied.bit, lesson.heard)
         else:
             # Where silence is a bit, whoever was decided for is judged: those who send have only ones to send.
             source = row.source if self.silence == "negative" else lesson.source
             if source is not None:
+                x = unpack(row.x, self._sparse, self.learner)
                 self.sources.observe(source, self.learner, x, row.label, applied.bit)
-            learn_among(self.learner, x, decision, applied.bit, eligible_of(row.eligible))
             self.ledger.learnt(row, applied.bit)
+        self.teach(lesson)
         self.version += 1
+
+    def teach(self, lesson: Lesson) -> None:
+        """Let the learner have a bit, or an audit, of a lesson; nothing else is counted."""
+        row, bit = lesson.row, lesson.applied.bit
+        if bit is None:
+            return
+        x = unpack(row.x, self._sparse, self.learner)
+        decision = Decision(row.label, row.greedy, row.probability)
+        if lesson.applied.kind == AUDIT:
+            self._audit(x, decision, bit, lesson.heard)
+        else:
+            learn_among(self.learner, x, decision, bit, eligible_of(row.eligible))
 
     def _audit(self, x: Any, decision: Decision, right: int, heard: int | None) -> None:
         """What is certain: how the bit was made, and, where it follows, which label was right."""
-        self.ledger.audited(right, heard)
         learner = self.learner
         if not isinstance(learner, Fliptron):
             return

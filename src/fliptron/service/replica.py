@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 from fliptron.policy import Policy
 from fliptron.refusals import InputError
 from fliptron.service.copies import Copy, Original
-from fliptron.service.desk import LEARNT_ANEW, Desk
+from fliptron.service.desk import Desk
 from fliptron.service.messages import Feedback, Received, Refusal
 from fliptron.service.office import Office
 from fliptron.service.pupil import Pupil
 from fliptron.service.settings import ModelSettings
-from fliptron.service.snapshots import loaded
+from fliptron.service.snapshots import is_of_another_version, loaded
 from fliptron.service.store import StoreError
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Seats:
             original = Original(each, number, store.secret, each.build())
             original.rehearse()
             store.begin(original.snapshot())
-            _renew(original, store)
+            _renew(each, number, store)
         self.copies = [Copy.opened(each, store) for each in told]
         process = store.new_number()
         for copy in self.copies:
@@ -55,22 +55,21 @@ class Seats:
         self.pupil.start()
 
 
-def _renew(original: Original, store: Postgres) -> None:
-    """Where the last state is that of another version's learner, learn what the journal holds into a model that knows
-    nothing, and keep its state."""
-    found = store.newest(original.number)
+def _renew(settings: ModelSettings, number: int, store: Postgres) -> None:
+    """Where the last state is that of another version's learner, learn the journal anew, and keep that instead."""
+    found = store.newest(number)
     if found is None:
         return
     _, kept = found
     try:
         loaded(kept.content)
     except InputError as error:
+        if not is_of_another_version(kept.content):
+            raise
         if not store.stand():
             why = "stop all servers of that version, and this one will learn the journal anew"
-            raise InputError(f"model {original.name!r}: {error}; or {why}") from None
-        _log.warning(LEARNT_ANEW, original.name)
-        original.relearn(store, kept.seq)
-        store.write([original.snapshot()])
+            raise InputError(f"model {settings.name!r}: {error}; or {why}") from None
+        store.write([Original.relearnt(settings, number, store, kept).snapshot()])
         store.resign()
 
 

@@ -26,12 +26,21 @@ _decode = msgspec.json.Decoder().decode
 def loaded(content: bytes) -> tuple[Policy | Learner, dict[str, Any]]:
     """A model, and what is said about it, from the bytes of a snapshot."""
     with _file(content) as path:
-        try:
-            about = _about(path)
-            found: Policy | Learner = Policy.load(path) if "policy" in about else Learner.load(path)
-        except InputError as error:
-            raise InputError(str(error).replace(str(path), "the model's last state")) from None
-        return found, about
+        about = _about(path)
+        return _kind(about).load(path), about
+
+
+def unlearnt(content: bytes) -> tuple[Policy | Learner, dict[str, Any]]:
+    """The same for the snapshot of another version, whose learner may be made otherwise: it has learnt nothing."""
+    with _file(content) as path:
+        about = _about(path)
+        return _kind(about).unlearnt(path), about
+
+
+def is_of_another_version(content: bytes) -> bool:
+    """Whether another version wrote a snapshot."""
+    with _file(content) as path, files.opened(path) as saved:
+        return bool(saved.advice)
 
 
 def labels_of(content: bytes) -> tuple[Any, ...]:
@@ -47,7 +56,14 @@ def _file(content: bytes) -> Iterator[Path]:
         path = Path(folder) / "model.npz"
         path.touch(0o600)
         path.write_bytes(content)
-        yield path
+        try:
+            yield path
+        except InputError as error:
+            raise InputError(str(error).replace(str(path), "the model's last state")) from None
+
+
+def _kind(about: dict[str, Any]) -> type[Policy] | type[Learner]:
+    return Policy if "policy" in about else Learner
 
 
 def _about(path: Path) -> dict[str, Any]:
