@@ -138,8 +138,8 @@ number is that of its columns of noise. Made by `make study NAME=bends`.
 
 - On the made-up shapes curves bring the error to a third or less in {sum(each <= 1 / 3 for each in bent)} of
   {len(bent)} cells at the end; of the {len(possible)} cells where the kernel halves the error, in
-  {sum(each <= 1 / 3 for each in possible)}. XOR among twenty columns of noise is not found: of its 231 products of two
-  numbers a few dozen are drawn. All of them were tried, and cost more on the other shapes than they gained there.
+  {sum(each <= 1 / 3 for each in possible)}. What is left are mostly the rarest clicks, where so many
+  rounds tell too little, and shapes among so much noise that the kernel machine fails too.
 - In {len(harmed)} of all {len(harm)} cells they cost more than 5 %; the worst is {worst[0]:.2f} ({worst[1]},
   {pair(worst[2])}). USPS, with its 256 columns, has no room for curves.
 
