@@ -77,7 +77,9 @@ def _unpacked(version: str) -> tempfile.TemporaryDirectory[str]:
     """A folder with the package as it was at a commit, for as long as this process lives."""
     folder = tempfile.TemporaryDirectory(prefix="fliptron-")
     repository = Path(__file__).parents[2]
-    packed = subprocess.run(["git", "archive", version, "src"], cwd=repository, check=True, stdout=subprocess.PIPE)
+    packed = subprocess.run(["git", "archive", version, "src"], check=False, cwd=repository, stdout=subprocess.PIPE)
+    if packed.returncode:
+        raise fliptron.InputError(f"commit {version} is not here; a clone with its whole history is expected")
     subprocess.run(["tar", "-x", "-C", folder.name], input=packed.stdout, check=True)
     return folder
 
