@@ -117,5 +117,5 @@ def test_a_plan_may_go_by_what_has_been_played(monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_an_unknown_study_is_refused() -> None:
-    with pytest.raises(InputError, match="'drifts' is not a study; one of accounts, audits, bandits, bends"):
+    with pytest.raises(InputError, match="'drifts' is not a study; one of accounts, audits, bandits, before"):
         study.find("drifts")
