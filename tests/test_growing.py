@@ -53,12 +53,14 @@ def test_a_learner_that_cannot_be_widened_is_refused_and_goes_on() -> None:
 def test_covariances_that_grow_too_large_keep_their_diagonals() -> None:
     learner = Fliptron(n_classes=3, n_features=40, seed=1)
     play(learner, 40, 200, 0)
+    learner.decide(np.ones(40), eligible=[0, 1])
     variances = np.diagonal(learner.state.covariance, axis1=1, axis2=2).copy()
     widen(learner, 1000)
     assert learner.state.covariance.shape == (3, 1000)
     assert np.array_equal(learner.state.covariance[:, :40], variances)
     hits = [d.label == d.greedy for d in play(learner, 40, 200, 1)]
     assert np.mean(hits) > 0.8
+    assert learner.decide(np.ones(1000), eligible=[1]).label == 1
 
 
 def test_a_widening_for_which_there_is_no_room_changes_nothing() -> None:

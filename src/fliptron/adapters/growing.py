@@ -18,7 +18,8 @@ from fliptron.arrays import FLOATS, LONGEST, Array
 from fliptron.kernels import loop
 from fliptron.kernels.compiling import entry
 from fliptron.learners.base import Learner
-from fliptron.learners.fliptron import Fliptron, learn_among
+from fliptron.learners.fliptron import FULL, Fliptron, learn_among
+from fliptron.learners.growth import grow
 from fliptron.noise.estimate import Estimate
 from fliptron.refusals import InputError, shown
 from fliptron.rounds import Decision
@@ -477,29 +478,7 @@ def hashable(label: Any) -> Any:
 
 def widen(learner: Learner, n_features: int) -> None:
     """Give a learner room for more features, of which nothing is known yet. What was learnt of the others stays."""
-    with learner.held():
-        old, before, layout = learner.__dict__.copy(), learner._arrays(), learner._layout
-        narrow, kept = learner.n_features, getattr(learner, "kept", None)
-        learner.n_features = n_features
-        if isinstance(learner, Fliptron) and kept != learner.kept:  # axes would have to be found first
-            learner.form = "diagonal"
-        try:
-            learner.state, learner._layout = learner._start(), None
-        except InputError:  # there is no room for so many
-            learner.__dict__.update(old)
-            raise
-        learner.arrange(layout)
-        for name, fresh in learner._arrays().items():
-            known = before[name]
-            if not fresh.size:  # what the new form does not keep
-                continue
-            if known.ndim == fresh.ndim + 1:  # whole covariances have grown too large; their diagonals are kept
-                known = np.diagonal(known, axis1=-2, axis2=-1)
-            grown = [pair for pair in zip(known.shape, fresh.shape, strict=True) if pair[0] != pair[1]]
-            if any(pair != (narrow, n_features) for pair in grown):
-                learner.__dict__.update(old)
-                kind = type(learner).__name__
-                raise InputError(f"a {kind} cannot take new features: its arrays are not laid out feature by feature")
-            fresh[tuple(slice(0, size) for size in known.shape)] = known
-        learner.turn[loop.FEATURES] = n_features
-        learner._dense = learner._sparse = None
+    known = isinstance(learner, Fliptron) and learner.form == "auto" and learner.kept == "full"
+    too_large = learner.n_classes * n_features**2 > FULL
+    form = {"form": "diagonal"} if known and too_large else {}  # axes would have to be found first
+    grow(learner, n_features=n_features, **form)

@@ -33,6 +33,7 @@ from fliptron.exploration import Exploration
 from fliptron.kernels import loop
 from fliptron.kernels.randomness import CHOICES, make_key
 from fliptron.learners import files
+from fliptron.learners.growth import grow
 from fliptron.learners.memory import at_most, check_memory
 from fliptron.output import write_whole
 from fliptron.refusals import InputError, path_of, whole
@@ -364,21 +365,7 @@ class Learner(ABC):
             raise InputError(
                 f"{type(self).__name__} cannot take a new label: what it keeps depends on how many there are"
             )
-        with self.held():
-            old, layout = self.state, self._layout
-            self.n_classes += 1
-            try:
-                self.state, self._layout = self._start(), None
-            except InputError:  # there is no room for one more
-                self.n_classes -= 1
-                raise
-            self.turn[loop.FEEDBACK] = self.n_classes if self.full_information else 2
-            self.arrange(layout)
-            for name, array in self._arrays().items():
-                before = getattr(old, name)
-                array[tuple(slice(0, size) for size in before.shape)] = before
-            self._dense = self._sparse = None
-            self._among = {}
+        grow(self, n_classes=self.n_classes + 1)
 
     def room(self) -> int:
         """How many rounds may be learnt before `settle` must be called."""

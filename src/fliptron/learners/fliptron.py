@@ -46,6 +46,7 @@ from fliptron.learners.filtering import (
     damp_all,
     teach,
 )
+from fliptron.learners.growth import grow
 from fliptron.learners.memory import check_memory
 from fliptron.noise.estimate import Estimate
 from fliptron.noise.plateaus import Plateaus, faded
@@ -403,12 +404,7 @@ class Fliptron(Learner):
     def add_label(self) -> None:
         """Let one more label be played from now on. Bits are accounted for anew: a random label is right less often."""
         with self.held():
-            form, self.form = self.form, self.kept
-            try:
-                super().add_label()
-            except InputError:
-                self.form = form
-                raise
+            grow(self, n_classes=self.n_classes + 1, form=self.kept)
             if self.kept == "full":
                 self.state.covariance[-1] = np.diag(self.state.prior)
             self.state.memory[:] = 0.0
