@@ -34,7 +34,7 @@ from fliptron.kernels import loop
 from fliptron.kernels.randomness import CHOICES, make_key
 from fliptron.learners import files
 from fliptron.learners.growth import grow
-from fliptron.learners.memory import at_most, check_memory
+from fliptron.learners.memory import check_memory
 from fliptron.output import write_whole
 from fliptron.refusals import InputError, path_of, whole
 from fliptron.rounds import LEAST_PROBABILITY, Decision, Rounds
@@ -42,7 +42,6 @@ from fliptron.shown import html
 
 Layout = str | None
 """How the K×d arrays of a state lie in memory: "by label", "by feature", or not decided before the first example."""
-_LARGEST = 1e130  # of a number in a file: more than any update makes of what is admitted
 _fill = tuple.__new__  # a named tuple from a tuple, at a third of the cost of its constructor
 
 
@@ -299,30 +298,12 @@ class Learner(ABC):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read what `save` wrote. The learner goes on as if it had never stopped."""
-        with files.opened(path_of(path)) as saved:
-            learner = cls._unlearnt(saved)
-            for name, array in learner._arrays().items():
-                low, high = learner._bounds().get(name, (-_LARGEST, _LARGEST))
-                array[...] = saved.array(name, array, low, high)
-            flaw = learner._flaw()
-            if flaw:
-                raise InputError(f"{path} is not a saved {type(learner).__name__}: {flaw}")
-        return learner
+        return files.load(cls, path_of(path))
 
     @classmethod
     def unlearnt(cls, path: str | os.PathLike[str]) -> Self:
         """A learner as it was saved, but for what it had learnt: of whatever version that is."""
-        with files.opened(path_of(path)) as saved:
-            return cls._unlearnt(saved)
-
-    @classmethod
-    def _unlearnt(cls, saved: files.Saved) -> Self:
-        learner: Self
-        with at_most(saved.size):
-            learner = saved.build(saved.kind(cls))
-        learner.turn[loop.DECIDED] = saved.rounds
-        learner.arrange(saved.layout)
-        return learner
+        return files.load(cls, path_of(path), learnt=False)
 
     def replay(self, X: Any, rounds: Rounds, *, scores: Array | None = None) -> tuple[Array, Array]:
         """Learn from rounds that were played before, by whomever, in their order.
