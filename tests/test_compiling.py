@@ -111,6 +111,7 @@ def test_the_name_holds_what_it_is_made_from() -> None:
         ("fliptron.kernels.factors", (False, True)),
         ("fliptron.cli.run", (False, False)),
         ("fliptron.learners.base", (False, False)),
+        ("fliptron.learners.player", (False, False)),
         ("fliptron.report.page", (False, False)),
     ):
         changed = tuple(

@@ -11,7 +11,7 @@ from fliptron.arrays import Array, count_rows
 from fliptron.exploration import Exploration
 from fliptron.learners import axes
 from fliptron.learners.alarms import DATA, LOST, NOISE, alarms_so_far
-from fliptron.learners.base import Layout, Learner
+from fliptron.learners.base import Learner
 from fliptron.learners.belief import PRIOR, WIDEST
 from fliptron.learners.channel import (
     COLUMNS,
@@ -48,6 +48,7 @@ from fliptron.learners.filtering import (
 )
 from fliptron.learners.growth import grow
 from fliptron.learners.memory import check_memory
+from fliptron.learners.player import Layout
 from fliptron.noise.estimate import Estimate
 from fliptron.noise.plateaus import Plateaus, faded
 from fliptron.noise.tallies import BANDS, CELLS
