@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from fliptron.encoding.schema import Schema as Schema
     from fliptron.evaluation import evaluate as evaluate
     from fliptron.exploration import Exploration as Exploration
+    from fliptron.learners.alarms import Alarm as Alarm
     from fliptron.learners.anytime import AnytimeRCNBF as AnytimeRCNBF
     from fliptron.learners.banditron import RCNBF as RCNBF
     from fliptron.learners.banditron import AveragedRCNBF as AveragedRCNBF
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from fliptron.learners.decoding import RDUE as RDUE
     from fliptron.learners.delaytron import Delaytron as Delaytron
     from fliptron.learners.exact_passive_aggressive import EPABF as EPABF
-    from fliptron.learners.fliptron import Alarm as Alarm
     from fliptron.learners.fliptron import Fliptron as Fliptron
     from fliptron.learners.gappletron import Gappletron as Gappletron
     from fliptron.learners.newtron import Newtron as Newtron
@@ -75,13 +75,14 @@ _HOMES = {
     "encoding.schema": ("Schema",),
     "evaluation": ("evaluate",),
     "exploration": ("Exploration",),
+    "learners.alarms": ("Alarm",),
     "learners.anytime": ("AnytimeRCNBF",),
     "learners.banditron": ("RCNBF", "AveragedRCNBF", "Banditron"),
     "learners.base": ("Learner",),
     "learners.decoding": ("RDUE",),
     "learners.delaytron": ("Delaytron",),
     "learners.exact_passive_aggressive": ("EPABF",),
-    "learners.fliptron": ("Alarm", "Fliptron"),
+    "learners.fliptron": ("Fliptron",),
     "learners.gappletron": ("Gappletron",),
     "learners.newtron": ("Newtron",),
     "learners.passive_aggressive": ("BPA",),

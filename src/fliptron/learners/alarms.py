@@ -26,6 +26,7 @@ never right leave no rounds doubtful, and stay as they are; unless others overla
 from __future__ import annotations
 
 from math import log, sqrt
+from typing import NamedTuple
 
 from fliptron.arrays import Array
 from fliptron.kernels.compiling import PART, STEP, compiled
@@ -71,6 +72,7 @@ from fliptron.learners.channel import (
 
 NO_ALARM, DATA, NOISE, LOST = 0.0, 1.0, 2.0, 3.0
 """What an alarm says: that the data or the noise has changed, or that a label was lost."""
+KINDS = {DATA: "data", NOISE: "noise", LOST: "lost"}
 
 _ALARM = 4.0  # log t more is asked for: false alarms stay rare at any horizon
 _POOR = 0.55  # of β above ρ0: a label that stays above that alone is no reason for an alarm
@@ -81,6 +83,18 @@ _KEPT = 5.0, 20.0  # doubtful bits that outlive a change of the noise; sure ones
 _AGAIN = 4.0  # times the evidence, for the next label that seems lost, or the rounds until the next look
 _NEXT_TO_NONE = 0.1  # of a fair share; up to 0.5 errors were about the same
 _ROOM = 1.5  # doubtful rounds for each round of a fair share that overlooked labels would fill
+
+
+class Alarm(NamedTuple):
+    """A label of which the learner was sure has disappointed it."""
+
+    round: int
+    """How many bits had been learnt from."""
+    kind: str
+    """What has changed: "noise" (rates are counted anew) or "data" (weights start anew). Or "lost": a label was never
+    played, another stood in for it, and the weights of both start anew."""
+    strength: float
+    """The log likelihood ratio against what the learner believed."""
 
 
 @compiled(**STEP)
@@ -221,6 +235,17 @@ def strength_of(counts: Array, labels: Array, label: int, kind: float) -> float:
 def alarms_so_far(counts: Array) -> float:
     """How many alarms there were, of all kinds."""
     return counts[RESTARTS] + counts[JUMPS] + counts[LOSSES]
+
+
+def last_alarms(counts: Array, alarms: Array) -> Array:
+    """Round, kind and strength of the last alarms, in their order; a state keeps a few."""
+    n, kept = int(alarms_so_far(counts)), len(alarms)
+    return alarms[[i % kept for i in range(max(n - kept, 0), n)]]
+
+
+def alarms_of(counts: Array, alarms: Array) -> list[Alarm]:
+    """The same, as they are told."""
+    return [Alarm(int(at), KINDS[kind], float(strength)) for at, kind, strength in last_alarms(counts, alarms)]
 
 
 @compiled(**STEP)
