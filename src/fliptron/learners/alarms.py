@@ -1,26 +1,27 @@
 """When what was learnt no longer holds: three kinds of alarms, raised by the bits of sure labels.
 
-An alarm is raised when a label of which the learner is sure is right at most half as often as it should be, by a
-cumulated sum of log likelihood ratios.
+An alarm is raised when a label of which the learner is sure is right at most half as often as it should be. The
+evidence is a cumulated sum of log likelihood ratios.
 
 - If the other labels disappoint too, and what is left is well above chance, the **noise** has changed: the rates are
   counted anew.
 - Otherwise the **data** has changed, or the label was learnt wrongly: the weights start anew. One label alone needs
-  twice the evidence. They also start anew when sure labels turn out to be no better than chance, for which uniform play
-  is asked as long as it is open.
-- A label may be **lost**: it is never the best, since another one stands in for it, and is right half of the time. The
-  rates of the one that stands in explain its bits just as well, as flips that depend on the label, so by them nothing
-  is ever noticed. Here it is judged by what the best label earns instead, and only while a few labels are never the
-  best: of many, most are rare, or not learnt as yet. The weights of both start anew. Where it seems right more often
-  than half, ρ0 may be guessed too low, and uniform play is asked until that is known better. Each alarm asks for four
-  times the evidence of the last: a label may be missing because it is rare.
+  twice the evidence. They also start anew when sure labels turn out to be no better than chance; uniform play goes on
+  as long as that is open.
+- A label may be **lost**: it is never the best, since another one stands in for it, and is right half of the time.
+  Flips that depend on the label would explain the bits of the one that stands in just as well, so its own rates never
+  show it. Here it is judged by what the best label earns instead. This is done only while few labels are never the
+  best: of many, most are rare, or not learnt as yet. The weights of both start anew. Where the one that stands in seems
+  right more often than half, ρ0 may be guessed too low, and uniform play goes on until that is known better. Each such
+  alarm asks for four times the evidence of the last: a label may be missing because it is rare.
 
-Without an alarm, a label may have been **overlooked**: while little was known, other labels took the credit for a few
-flipped bits, and since then several of them share its rounds. Nothing stands in for it and nothing disappoints; but
-there are rounds of which nothing is sure, and hardly a round of which it is sure that this label is right. So, when the
-bits have told what makes it sure of something, and again whenever four times as many have come (with a half-life: after
-four of these at the latest), such labels begin anew, if more rounds are doubtful than they would fill. Labels that are
-never right leave no rounds doubtful, and stay as they are; unless others overlap, and then it costs little.
+Without an alarm, a label may have been **overlooked**. While little was known, other labels took the credit for a few
+flipped bits, and since then several of them share its rounds. Nothing stands in for it and nothing disappoints. But
+there are rounds of which nothing is sure, and hardly a round of which it is sure that this label is right. Such labels
+begin anew if more rounds are doubtful than they would fill. That is asked when the bits have told what makes the
+learner sure of something, and again whenever four times as many have come (with a half-life: after four of these at the
+latest). Labels that are never right leave no rounds doubtful, and stay as they are; unless others overlap, and then it
+costs little.
 """
 
 from __future__ import annotations
