@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from fliptron.exploration import Exploration as Exploration
     from fliptron.learners.alarms import Alarm as Alarm
     from fliptron.learners.anytime import AnytimeRCNBF as AnytimeRCNBF
-    from fliptron.learners.banditron import RCNBF as RCNBF
-    from fliptron.learners.banditron import AveragedRCNBF as AveragedRCNBF
-    from fliptron.learners.banditron import Banditron as Banditron
     from fliptron.learners.base import Learner as Learner
     from fliptron.learners.decoding import RDUE as RDUE
     from fliptron.learners.delaytron import Delaytron as Delaytron
@@ -31,6 +28,9 @@ if TYPE_CHECKING:
     from fliptron.learners.passive_aggressive import BPA as BPA
     from fliptron.learners.perceptron import Perceptron as Perceptron
     from fliptron.learners.rcine import RCINE as RCINE
+    from fliptron.learners.rcnbf import RCNBF as RCNBF
+    from fliptron.learners.rcnbf import AveragedRCNBF as AveragedRCNBF
+    from fliptron.learners.rcnbf import Banditron as Banditron
     from fliptron.learners.regression import (
         Confidit as Confidit,
     )
@@ -77,7 +77,6 @@ _HOMES = {
     "exploration": ("Exploration",),
     "learners.alarms": ("Alarm",),
     "learners.anytime": ("AnytimeRCNBF",),
-    "learners.banditron": ("RCNBF", "AveragedRCNBF", "Banditron"),
     "learners.base": ("Learner",),
     "learners.decoding": ("RDUE",),
     "learners.delaytron": ("Delaytron",),
@@ -88,6 +87,7 @@ _HOMES = {
     "learners.passive_aggressive": ("BPA",),
     "learners.perceptron": ("Perceptron",),
     "learners.rcine": ("RCINE",),
+    "learners.rcnbf": ("RCNBF", "AveragedRCNBF", "Banditron"),
     "learners.regression": ("Confidit", "LeastMeanSquares", "RidgeRegression"),
     "learners.second_order": ("SOBA",),
     "learners.separable": ("KernelSeparable", "Separable"),

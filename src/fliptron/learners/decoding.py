@@ -19,8 +19,8 @@ from fliptron.kernels.loop import (
     may_play,
     score,
 )
-from fliptron.learners.banditron import unbiased
 from fliptron.learners.gappletron import Gappletron, descend, softmax
+from fliptron.learners.rcnbf import unbiased
 from fliptron.refusals import one_of
 
 

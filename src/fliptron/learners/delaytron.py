@@ -9,7 +9,7 @@ import numpy as np
 from fliptron.arrays import Array, Row
 from fliptron.exploration import Exploration
 from fliptron.kernels.loop import DECIDED, Scratch, learns
-from fliptron.learners.banditron import RCNBF, add_update
+from fliptron.learners.rcnbf import RCNBF, add_update
 from fliptron.refusals import real
 
 

@@ -13,9 +13,9 @@ from fliptron.kernels.compiling import PART, compiled
 from fliptron.kernels.loop import Scratch, learns, score
 from fliptron.kernels.rows import index, size, value
 from fliptron.kernels.vectors import argmax, lead
-from fliptron.learners.banditron import add_update
 from fliptron.learners.base import Learner
 from fliptron.learners.memory import check_memory
+from fliptron.learners.rcnbf import add_update
 from fliptron.noise.estimate import BETA_FLOOR, Estimate, RateEstimator, possible
 from fliptron.noise.plateaus import Plateaus
 from fliptron.noise.published import NETWORKS, NREst
