@@ -307,7 +307,7 @@ def hashable(label: Any) -> Any:
 
 def widen(learner: Learner, n_features: int) -> None:
     """Give a learner room for more features, of which nothing is known yet. What was learnt of the others stays."""
-    known = isinstance(learner, Fliptron) and learner.form == "auto" and learner.kept == "full"
-    too_large = learner.n_classes * n_features**2 > FULL
-    form = {"form": "diagonal"} if known and too_large else {}  # axes would have to be found first
+    is_full = isinstance(learner, Fliptron) and learner.form == "auto" and learner.kept == "full"
+    outgrown = is_full and learner.n_classes * n_features**2 > FULL
+    form = {"form": "diagonal"} if outgrown else {}  # axes would have to be found first
     grow(learner, n_features=n_features, **form)
