@@ -28,7 +28,7 @@ from fliptron import RCNBF, SOBA, Dataset, Learner, LeastMeanSquares, RidgeRegre
 from fliptron.kernels import loop
 from fliptron.kernels.rows import followed
 from fliptron.kernels.vectors import argmax, scores_of
-from fliptron.learners.base import layout_for
+from fliptron.learners.player import layout_for
 from hardware import ceilings, machine, roofline
 from rewrites import REWRITES, compiler, in_c
 from tabular import save, table

@@ -269,7 +269,7 @@ class TestLearner:
                 context[0] = 7.0  # what was decided on is learnt from
             if order == "growing" and t == 200:
                 guest.predict([1.0] * 9, actions)  # a wider example, whose reward never comes
-                widen(learner, guest._growing.width)
+                widen(learner, guest._growing.places.width)
                 learner.decide(np.array([*[1.0] * 10, *[0.0] * (learner.n_features - 10)]))
             if order != "late" or t % 20 == 19:
                 for theirs, more, ours in waiting[::-1]:
@@ -418,4 +418,4 @@ class TestLearner:
         with pytest.raises(InputError, match=words):
             learner.learn(*call)
         assert growing.labels == ["a", "b"]
-        assert growing._places == {0: 1}
+        assert growing.places._places == {0: 1}

@@ -107,10 +107,11 @@ def test_the_name_holds_what_it_is_made_from() -> None:
     assert path_of(function, rcnbf) != path_of(function, ridge)
     for module, concerned in (
         ("fliptron.kernels.vectors", (True, True)),
-        ("fliptron.learners.banditron", (True, False)),
+        ("fliptron.learners.rcnbf", (True, False)),
         ("fliptron.kernels.factors", (False, True)),
         ("fliptron.cli.run", (False, False)),
         ("fliptron.learners.base", (False, False)),
+        ("fliptron.learners.player", (False, False)),
         ("fliptron.report.page", (False, False)),
     ):
         changed = tuple(

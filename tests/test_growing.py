@@ -11,7 +11,7 @@ import pytest
 
 from conftest import LEARNERS, NOT_GROWING
 from fliptron import Decision, Fliptron, InputError, Newtron, RidgeRegression
-from fliptron.adapters import growing
+from fliptron.adapters import places
 from fliptron.adapters.chances import chance_of
 from fliptron.adapters.growing import Growing, widen
 from fliptron.learners.memory import at_most
@@ -53,12 +53,14 @@ def test_a_learner_that_cannot_be_widened_is_refused_and_goes_on() -> None:
 def test_covariances_that_grow_too_large_keep_their_diagonals() -> None:
     learner = Fliptron(n_classes=3, n_features=40, seed=1)
     play(learner, 40, 200, 0)
+    learner.decide(np.ones(40), eligible=[0, 1])
     variances = np.diagonal(learner.state.covariance, axis1=1, axis2=2).copy()
     widen(learner, 1000)
     assert learner.state.covariance.shape == (3, 1000)
     assert np.array_equal(learner.state.covariance[:, :40], variances)
     hits = [d.label == d.greedy for d in play(learner, 40, 200, 1)]
     assert np.mean(hits) > 0.8
+    assert learner.decide(np.ones(1000), eligible=[1]).label == 1
 
 
 def test_a_widening_for_which_there_is_no_room_changes_nothing() -> None:
@@ -86,7 +88,7 @@ def test_every_other_learner_takes_a_new_label() -> None:
 
 class TestRows:
     def test_names_words_and_gaps(self) -> None:
-        known = Growing(None, None, 0)
+        known = Growing(None, None, 0).places
         row = known.row({"b": 2, "a": 1.5, "city": "Rome", "gone": None, "yes": True})
         assert row[0] == 1.0
         assert sorted(row[row != 0]) == [1.0, 1.0, 1.0, 1.5, 2.0]
@@ -98,23 +100,23 @@ class TestRows:
         assert 7.0 in known.row({"b": 2, "new": 7.0})
 
     def test_the_order_of_names_makes_no_difference(self) -> None:
-        one, other = Growing(None, None, 0), Growing(None, None, 0)
+        one, other = Growing(None, None, 0).places, Growing(None, None, 0).places
         x = {name: float(i) for i, name in enumerate("fedcba")}
         assert np.array_equal(one.row(x), other.row(dict(sorted(x.items()))))
 
     def test_sequences_and_nothing(self) -> None:
-        known = Growing(None, None, 0, constant=False)
+        known = Growing(None, None, 0, constant=False).places
         row = known.row((3.0, 4.0))
         assert sorted(row[row != 0]) == [3.0, 4.0]
         assert not known.row(None).any()
 
     def test_a_word_that_spells_a_number_is_a_word(self) -> None:
-        known = Growing(None, None, 0)
+        known = Growing(None, None, 0).places
         assert 80331.0 not in known.row({"zip": "80331"})
 
     def test_more_names_than_places_share_them(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(growing, "MOST", 16)
-        known = Growing(None, None, 0)
+        monkeypatch.setattr(places, "MOST", 16)
+        known = Growing(None, None, 0).places
         row = known.row({f"x{i}": 1.0 for i in range(40)})
         assert row.size == known.width == 16
         assert row.sum() == 41.0
@@ -123,29 +125,29 @@ class TestRows:
     @pytest.mark.parametrize("odd", ["word", 5, object()])
     def test_what_is_no_example_is_refused(self, odd: Any) -> None:
         with pytest.raises(InputError, match=f"is of type {type(odd).__name__}; a dict"):
-            Growing(None, None, 0).row(odd)
+            Growing(None, None, 0).places.row(odd)
 
     @pytest.mark.parametrize("odd", [[1, 2], {"a": 1}, object()])
     def test_what_is_neither_number_nor_word_is_refused(self, odd: Any) -> None:
         with pytest.raises(InputError, match="is neither a number nor a word"):
-            Growing(None, None, 0).row({"x": odd})
+            Growing(None, None, 0).places.row({"x": odd})
 
     def test_places_that_a_learner_cannot_take_are_not_given(self) -> None:
         known = Growing(Newtron, {"form": "full"}, 0)
         known.number("a"), known.number("b")
         with pytest.raises(InputError, match="cannot take new features"):
-            known.row({f"x{i}": 1.0 for i in range(20)})
-        assert known.learner.n_features == known.width == known.row({"x0": 1.0}).size
+            known.places.row({f"x{i}": 1.0 for i in range(20)})
+        assert known.learner.n_features == known.places.width == known.places.row({"x0": 1.0}).size
 
     @pytest.mark.parametrize("x", [(1.0, 10**400), {"x": -(10**400)}])
     def test_a_number_too_large_for_a_float_is_refused(self, x: Any) -> None:
         with pytest.raises(InputError, match=r"a number has 1329 bits; at most 1e\+30 is allowed"):
-            Growing(None, None, 0).row(x)
+            Growing(None, None, 0).places.row(x)
 
     def test_what_is_not_finite_is_refused(self) -> None:
         known = Growing(None, None, 0)
         known.number("a"), known.number("b")
-        known.row({"x": 1.0})
+        known.places.row({"x": 1.0})
         assert np.isfinite(known.scores({"x": 1.0})).all()
         with pytest.raises(InputError, match="feature 'x' is nan; a finite number is expected"):
             known.scores({"x": np.nan})
@@ -158,7 +160,7 @@ def test_scores_are_those_of_the_learner_also_after_it_has_grown() -> None:
         known.number(f"label {size}"), known.number(f"another {size}")
         for _ in range(30):
             x = dict(enumerate(random.normal(size=size).tolist()))
-            row = known.row(x)
+            row = known.places.row(x)
             known.learner.learn(row, known.learner.decide(row), 1)
             assert np.array_equal(known.scores(x), known.learner.scores(row[None])[0])
     again = pickle.loads(pickle.dumps(known))
@@ -185,28 +187,28 @@ NAMES = ["b", "a", "d", "c"]
 @pytest.mark.parametrize("constant", [True, False])
 def test_the_quick_way_to_a_row_and_the_others_agree(constant: bool) -> None:
     """The first example is looked up name by name; from then on, one that has all names is not."""
-    growing = Growing(Fliptron, {}, 0, constant=constant)
-    first = growing.row({name: i + 1.0 for i, name in enumerate(NAMES)})
+    known = Growing(Fliptron, {}, 0, constant=constant).places
+    first = known.row({name: i + 1.0 for i, name in enumerate(NAMES)})
     assert first.tolist() == [constant, 2.0, 1.0, 4.0, 3.0, 0.0, 0.0, 0.0]  # by name, whatever the order
-    assert np.array_equal(growing.row({"a": 2, "b": True, "c": 4.0, "d": np.float32(3)}), first)
-    assert growing.row({"a": 2.0, "d": 3.0}).tolist() == [constant, 2.0, 0.0, 0.0, 3.0, 0.0, 0.0, 0.0]
-    assert growing.row({"a": 2.0, "b": None, "c": 4.0, "d": 3.0}).tolist()[:5] == [constant, 2.0, 0.0, 4.0, 3.0]
-    assert growing.row({"a": 2.0, "z": 9.0, "c": 4.0, "d": 3.0}, grow=False).tolist()[:5] == [constant, 2, 0, 4, 3]
-    assert growing.row({"a": 2.0, "z": 9.0, "c": 4.0, "d": "x"}).tolist() == [constant, 2, 0, 4, 0, 1, 9, 0]
-    again = pickle.loads(pickle.dumps(growing))
-    assert np.array_equal(again.row({"a": 1.0}), growing.row({"a": 1.0}))
+    assert np.array_equal(known.row({"a": 2, "b": True, "c": 4.0, "d": np.float32(3)}), first)
+    assert known.row({"a": 2.0, "d": 3.0}).tolist() == [constant, 2.0, 0.0, 0.0, 3.0, 0.0, 0.0, 0.0]
+    assert known.row({"a": 2.0, "b": None, "c": 4.0, "d": 3.0}).tolist()[:5] == [constant, 2.0, 0.0, 4.0, 3.0]
+    assert known.row({"a": 2.0, "z": 9.0, "c": 4.0, "d": 3.0}, grow=False).tolist()[:5] == [constant, 2, 0, 4, 3]
+    assert known.row({"a": 2.0, "z": 9.0, "c": 4.0, "d": "x"}).tolist() == [constant, 2, 0, 4, 0, 1, 9, 0]
+    again = pickle.loads(pickle.dumps(known))
+    assert np.array_equal(again.row({"a": 1.0}), known.row({"a": 1.0}))
 
 
 def test_values_in_a_sequence_stand_in_its_order() -> None:
-    growing = Growing(Fliptron, {}, 0)
+    known = Growing(Fliptron, {}, 0).places
     for values in (tuple(range(12)), [*range(12)], (*range(11), 5.5), tuple(np.arange(12.0))):
-        row = growing.row(values)
+        row = known.row(values)
         assert row[:13].tolist() == [1.0, *map(float, values)]
-        assert row.size == growing.width
-    assert growing.row((7.0, 8.0))[:4].tolist() == [1.0, 7.0, 8.0, 0.0]
-    assert growing.row(tuple(range(20)))[1:21].tolist() == [*map(float, range(20))]
+        assert row.size == known.width
+    assert known.row((7.0, 8.0))[:4].tolist() == [1.0, 7.0, 8.0, 0.0]
+    assert known.row(tuple(range(20)))[1:21].tolist() == [*map(float, range(20))]
     with pytest.raises(InputError, match="is neither a number nor a word"):
-        growing.row((*range(19), [1]))
+        known.row((*range(19), [1]))
 
 
 @pytest.mark.parametrize("name", ["Fliptron", "BPA", "Confidit", "Gappletron", "Newtron", "RDUE", "Separable"])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fliptron import RCNBF, RDUE, Decision, Gappletron, Newtron, theory
-from fliptron.learners.banditron import unbiased
+from fliptron.learners.rcnbf import unbiased
 
 SETTINGS = [
     (K, gamma, rates)

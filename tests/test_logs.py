@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from fliptron import InputError, LeastMeanSquares, Rounds, read_log, simulate, write_log
 from fliptron.cli.group import commands as main
 from fliptron.learning import Progressive
-from fliptron.logs.roles import as_names
+from fliptron.logs.labels import as_names
 
 
 @pytest.fixture(scope="module")

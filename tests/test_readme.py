@@ -1,4 +1,4 @@
-"""The README's Python runs, and says what it prints."""
+"""The README's Python runs, and says what it prints; the site's front page says the same."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 README = Path(__file__).parents[1] / "README.md"
+INDEX = README.parent / "docs" / "index.md"
 
 
 def test_the_readmes_python_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -20,5 +21,7 @@ def test_the_readmes_python_runs(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert f"{float(printed):.3f}" == promised
     rates = re.search(r"rho0 .*, rho1 [^]]*]", estimate).group()
     assert rates in simulated
+    assert f"# {promised}, " in INDEX.read_text()
+    assert rates in INDEX.read_text()
     exec(served, names)
     assert names["choice"].label in ("hats", "shoes")

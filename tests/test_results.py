@@ -60,7 +60,7 @@ class TestIds:
     @pytest.mark.parametrize(
         ("module", "learners"),
         [
-            ("learners.banditron", {"RCNBF", "RCINE", "Banditron"}),
+            ("learners.rcnbf", {"RCNBF", "RCINE", "Banditron"}),
             ("learners.regression", {"RidgeRegression"}),
             ("kernels.factors", {"RidgeRegression"}),
             ("learners.fliptron", {"Fliptron"}),

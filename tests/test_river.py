@@ -94,7 +94,7 @@ class TestPolicy:
             late.update(kept[1][i], dict(contexts[i]), i % 2)  # another object, equal
         assert not late._waiting
         for i in random.Random(0).sample(range(40), 40):
-            row = learner.row(contexts[i])
+            row = learner.places.row(contexts[i])
             label = learner.number(kept[0][i])
             ((decision, _),) = decisions[adapter._key(label, row)]
             learner.learner.learn(row, decision, i % 2)
@@ -255,7 +255,7 @@ class TestPolicy:
 def kept(model: Any) -> Any:
     """What a model remembers of names."""
     growing = model._growing
-    return [*growing.labels], {**growing._places}, growing.learner and growing.learner.n_classes
+    return [*growing.labels], {**growing.places._places}, growing.learner and growing.learner.n_classes
 
 
 def test_nothing_stays_of_a_call_that_is_refused() -> None:

@@ -16,21 +16,21 @@ if TYPE_CHECKING:
     from fliptron.encoding.schema import Schema as Schema
     from fliptron.evaluation import evaluate as evaluate
     from fliptron.exploration import Exploration as Exploration
+    from fliptron.learners.alarms import Alarm as Alarm
     from fliptron.learners.anytime import AnytimeRCNBF as AnytimeRCNBF
-    from fliptron.learners.banditron import RCNBF as RCNBF
-    from fliptron.learners.banditron import AveragedRCNBF as AveragedRCNBF
-    from fliptron.learners.banditron import Banditron as Banditron
     from fliptron.learners.base import Learner as Learner
     from fliptron.learners.decoding import RDUE as RDUE
     from fliptron.learners.delaytron import Delaytron as Delaytron
     from fliptron.learners.exact_passive_aggressive import EPABF as EPABF
-    from fliptron.learners.fliptron import Alarm as Alarm
     from fliptron.learners.fliptron import Fliptron as Fliptron
     from fliptron.learners.gappletron import Gappletron as Gappletron
     from fliptron.learners.newtron import Newtron as Newtron
     from fliptron.learners.passive_aggressive import BPA as BPA
     from fliptron.learners.perceptron import Perceptron as Perceptron
     from fliptron.learners.rcine import RCINE as RCINE
+    from fliptron.learners.rcnbf import RCNBF as RCNBF
+    from fliptron.learners.rcnbf import AveragedRCNBF as AveragedRCNBF
+    from fliptron.learners.rcnbf import Banditron as Banditron
     from fliptron.learners.regression import (
         Confidit as Confidit,
     )
@@ -75,18 +75,19 @@ _HOMES = {
     "encoding.schema": ("Schema",),
     "evaluation": ("evaluate",),
     "exploration": ("Exploration",),
+    "learners.alarms": ("Alarm",),
     "learners.anytime": ("AnytimeRCNBF",),
-    "learners.banditron": ("RCNBF", "AveragedRCNBF", "Banditron"),
     "learners.base": ("Learner",),
     "learners.decoding": ("RDUE",),
     "learners.delaytron": ("Delaytron",),
     "learners.exact_passive_aggressive": ("EPABF",),
-    "learners.fliptron": ("Alarm", "Fliptron"),
+    "learners.fliptron": ("Fliptron",),
     "learners.gappletron": ("Gappletron",),
     "learners.newtron": ("Newtron",),
     "learners.passive_aggressive": ("BPA",),
     "learners.perceptron": ("Perceptron",),
     "learners.rcine": ("RCINE",),
+    "learners.rcnbf": ("RCNBF", "AveragedRCNBF", "Banditron"),
     "learners.regression": ("Confidit", "LeastMeanSquares", "RidgeRegression"),
     "learners.second_order": ("SOBA",),
     "learners.separable": ("KernelSeparable", "Separable"),

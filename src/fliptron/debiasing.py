@@ -10,11 +10,14 @@ has mean 1 for a right label and 0 for a wrong one, whatever the channel. Dividi
 channel loud: their variance is ρ(1 − ρ)/β². Least squares weights each round by the inverse of that, about β², and
 β²·h = β·(b − ρ0) is the weighted form. Its mean is β² for a right label and 0 for a wrong one.
 
-What each is good for follows from that. With one channel, h is the bit moved and stretched: every policy's value
-becomes a true accuracy, and the order of policies, and so what is learnt, stays as it was. With a channel for every
-label, raw bits favour labels that are told right by mistake, and h puts that right (the weighted form would favour the
-labels with the better channel). With a channel for every source, raw bits of different sources cannot be compared, h
-can but is ruled by the poorest source, and only the weighted form is both comparable and calm.
+What each is good for follows from that:
+
+- With one channel, h is the bit moved and stretched. Every policy's value becomes a true accuracy; the order of
+  policies, and so what is learnt, stays as it was.
+- With a channel for every label, raw bits favour labels that are told right by mistake, and h puts that right. (The
+  weighted form would favour the labels with the better channel.)
+- With a channel for every source, raw bits of different sources cannot be compared. Those of h can, but the poorest
+  source rules them. Only the weighted form is both comparable and calm.
 """
 
 from __future__ import annotations

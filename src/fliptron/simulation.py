@@ -18,7 +18,8 @@ from fliptron.datasets.dataset import Dataset
 from fliptron.kernels.compiling import entry
 from fliptron.kernels.game import play, tally
 from fliptron.kernels.loop import DECIDED
-from fliptron.learners.base import Learner, layout_for
+from fliptron.learners.base import Learner
+from fliptron.learners.player import layout_for
 from fliptron.refusals import InputError, one_of, shown, whole
 from fliptron.rounds import Learns, Rates, Rounds, Trace
 from fliptron.stream import Order, Stream

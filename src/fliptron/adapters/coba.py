@@ -131,7 +131,7 @@ class NoisyBanditLearner(coba.Learner):  # type: ignore[misc]  # coba has no typ
         growing = self._growing
         latest, row, chosen, decision = self._latest
         mine = context is latest and action is chosen and greedy == decision[1] and probability == decision[2]
-        if mine and row.size == growing.width:  # most often: what was decided last, and on which row
+        if mine and row.size == growing.places.width:  # most often: what was decided last, and on which row
             growing.learn(row, decision, reward, eligible)
             return
         features, chance = _features(context), 1.0 if probability is None else probability
@@ -139,7 +139,7 @@ class NoisyBanditLearner(coba.Learner):  # type: ignore[misc]  # coba has no typ
             chance = real("probability", chance, LEAST_PROBABILITY, 1.0)
         label = growing.number(hashable(action), features, reward)
         check_bit(reward)
-        row = growing.row(features)
+        row = growing.places.row(features)
         if growing.learner is None:
             return
         decision = growing.outside(label, features, chance) if greedy is None else Decision(label, greedy, chance)

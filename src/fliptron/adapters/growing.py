@@ -2,65 +2,32 @@
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
-from math import hypot, isfinite
-from operator import is_, itemgetter
-from struct import Struct, error
+from operator import is_
 from typing import Any
-from zlib import crc32
 
 import numpy as np
 
 from fliptron.adapters.chances import chance_of
+from fliptron.adapters.kinds import build, estimate_of, with_seed
+from fliptron.adapters.places import Places, refuse_values
 from fliptron.arrays import FLOATS, LONGEST, Array
 from fliptron.kernels import loop
 from fliptron.kernels.compiling import entry
 from fliptron.learners.base import Learner
-from fliptron.learners.fliptron import Fliptron, learn_among
+from fliptron.learners.fliptron import FULL, Fliptron, learn_among
+from fliptron.learners.growth import grow
 from fliptron.noise.estimate import Estimate
 from fliptron.refusals import InputError, shown
 from fliptron.rounds import Decision
 
-MOST = 4096
-"""The most places; names that turn up later share those that are there, by their hash."""
-_STEP = 8
 _KEPT = 100_000  # labels of lists that were looked through
 _NOTHING: Any = (None, {}, None, False)  # has been asked
 
 
-def build(kind: type[Learner] | None, n_classes: int, n_features: int, settings: Mapping[str, Any]) -> Learner:
-    """A learner of a class of ours; None: a `Fliptron`."""
-    kind = Fliptron if kind is None else kind
-    if not (isinstance(kind, type) and issubclass(kind, Learner)):
-        raise InputError(f"learner is {kind!r}; one of our classes, such as Fliptron, is expected")
-    try:
-        return kind(n_classes=n_classes, n_features=n_features, **settings)
-    except TypeError as error:
-        raise InputError(f"{kind.__name__} cannot be built ({error})") from None
-
-
-def with_seed(settings: Mapping[str, Any] | None, seed: int) -> dict[str, Any]:
-    """The settings of a learner, and a seed unless they have one."""
-    if not isinstance(settings, Mapping | None):
-        raise InputError(f"settings is {shown(settings)}; names and values, such as {{'gamma': 0.1}}, are expected")
-    return {"seed": seed, **(settings or {})}
-
-
-def estimate_of(learner: Any, kind: type[Learner]) -> Estimate:
-    """What a learner of such a class has found out about the noise."""
-    if not hasattr(kind, "estimate"):
-        raise InputError(f"a {kind.__name__} does not estimate the noise; a Fliptron does")
-    found: Estimate = learner.estimate()
-    return found
-
-
 class Growing:
     """A learner of ours that takes dicts or sequences of numbers and words, and labels of any kind.
-
-    A number stands at the place of its name, which is its position in a sequence; a word makes a place of its own,
-    which holds 1; None is not there.
 
     Parameters
     ----------
@@ -80,7 +47,6 @@ class Growing:
         self._settings = with_seed(settings, seed)
         first = build(kind, 2, 1, self._settings)  # a wrong setting is refused at once
         self._kind, exact = type(first), first._dtype is FLOATS["float64"]  # as rows are
-        self._longest = LONGEST[first._dtype.itemsize]
         self._only_decides = exact and self._kind.decide is Learner.decide  # the compiled step, and nothing else
         self._only_learns = exact and self._kind.learn in (Learner.learn, Fliptron.learn)  # and settles
         self.learner: Learner | None = None
@@ -88,16 +54,10 @@ class Growing:
         self.labels: list[Any] = []
         """The labels by their numbers."""
         self._numbers: dict[Any, int] = {}
-        self._places: dict[Any, int] = {}
-        self._all: Callable[[Any], Any] = tuple
-        self._pack: Any = None
-        self._named = self._counted = -1  # values of a mapping, and of a sequence, that fill every place
         self._asked: tuple[list[Any] | None, dict[int, int], list[int] | None, bool] = _NOTHING
         self._lists: dict[tuple[Any, ...], tuple[dict[int, int], list[int] | None, bool]] = {}
-        self.width = _STEP
-        """How many places a row has."""
-        self._blank = np.zeros(self.width)
-        self._blank[0] = bool(constant)
+        self.places = Places(LONGEST[first._dtype.itemsize], constant, self._widen)
+        """Where the values of an example stand."""
         self._score: Callable[..., None] | None = None
 
     @property
@@ -139,8 +99,8 @@ class Growing:
         self._vet(new, x, bit)
         K = len(self.labels) + len(new)
         if self.learner is None and K > 1:
-            self._fit(x)
-            self.learner = build(self._kind, K, self.width, self._settings)
+            self.places.fit(x)
+            self.learner = build(self._kind, K, self.places.width, self._settings)
         for label in new:
             if self.learner is not None and self.learner.n_classes == len(self.labels):
                 self.learner.add_label()
@@ -148,12 +108,10 @@ class Growing:
             self._numbers[label] = len(self.labels) - 1
         self._score, self._asked, self._lists = None, _NOTHING, {}
 
-    def _fit(self, x: Any) -> None:
-        """Give the names of the first example places, and have no others: what is not there costs no time."""
-        self.row(x)
-        if self._places:
-            self.width = len(self._places) + 1
-            self._blank = self._blank[: self.width].copy()
+    def _widen(self, width: int) -> None:
+        if self.learner is not None:
+            widen(self.learner, width)
+        self._score = None
 
     def _vet(self, labels: list[Any], x: Any, bit: Any = 1) -> None:
         """Refuse what comes with new labels before anything of it is kept."""
@@ -161,14 +119,7 @@ class Growing:
             if _is_missing(label):
                 raise InputError(f"a label is {label!r}, which is missing; a name or a number is expected")
         check_bit(bit)
-        self._check_length(*_entries(_pairs(x).items()))
-
-    def _check_length(self, names: list[Any], numbers: Iterable[float]) -> None:
-        """Refuse an example that no learner would take."""
-        length = hypot(*numbers)
-        if not length <= self._longest:
-            _refuse_values(dict(zip(names, numbers, strict=True)))
-            raise InputError(f"the example has length {length:g}; at most {self._longest:g} is allowed")
+        self.places.check(x)
 
     def decide(self, x: Any, labels: list[Any]) -> tuple[Array, Decision | None, dict[int, int], list[int] | None]:
         """Choose one of the labels.
@@ -190,7 +141,7 @@ class Growing:
             others = True
         if others:
             places, eligible, plain = self._looked_through(labels, x)
-        row, learner = self.row(x), self.learner
+        row, learner = self.places.row(x), self.learner
         if learner is None:
             return row, None, places, eligible
         steps = learner._dense
@@ -202,7 +153,7 @@ class Growing:
         try:
             return row, learner.decide(row, eligible), places, eligible
         except InputError:
-            _refuse_values(x)
+            refuse_values(x)
             raise
 
     def _looked_through(self, labels: list[Any], x: Any) -> tuple[dict[int, int], list[int] | None, bool]:
@@ -242,7 +193,7 @@ class Growing:
             The one that is asked for; of one that is not in the list, the probability is 0.
         """
         places, eligible, _ = self._look_through(labels, x)
-        row, number = self.row(x), self._numbers.get(hashable(label))
+        row, number = self.places.row(x), self._numbers.get(hashable(label))
         if number not in places:
             return 0.0
         return 1.0 if self.learner is None else chance_of(self.learner, row, int(number or 0), eligible)
@@ -276,32 +227,9 @@ class Growing:
                 pass
         learner.learn(row, decision, feedback)  # which waits, or says what is wrong
 
-    def row(self, x: Any, *, grow: bool = True) -> Array:
-        """An example as the learner reads it.
-
-        Parameters
-        ----------
-        x
-            A mapping of names and values, a list or tuple of values, or None.
-        grow
-            Whether new names get places; they are ignored otherwise.
-        """
-        kind = type(x)
-        by_position = kind is tuple or kind is list
-        if not (by_position or kind is dict):
-            x = _pairs(x)
-        if len(x) == (self._counted if by_position else self._named):  # most often: a number for every place
-            row = self._blank.copy()
-            try:  # quicker than NumPy's own, and takes no word for a number
-                self._pack(row, 8, *(x if by_position else self._all(x)))
-                return row
-            except (KeyError, error):
-                pass
-        return self._placed(x, grow)
-
     def scores(self, x: Any) -> Array:
         """The score of every label, once there are two. Nothing changes."""
-        row, learner = self.row(x, grow=False)[None], self.learner
+        row, learner = self.places.row(x, grow=False)[None], self.learner
         assert learner is not None
         if learner._dtype is not FLOATS["float64"]:
             return self._checked_scores(x, row)
@@ -318,7 +246,7 @@ class Growing:
         try:
             return np.asarray(self.learner.scores(row)[0])
         except InputError:
-            _refuse_values(x)
+            refuse_values(x)
             raise
 
     def outside(self, label: int, x: Any, probability: float = 1.0) -> Decision:
@@ -330,100 +258,14 @@ class Growing:
         if self.learner is None:
             return dict.fromkeys(self.labels, 1.0)
         try:
-            found = self.learner.chances(self.row(x, grow=False)[None])[0]
+            found = self.learner.chances(self.places.row(x, grow=False)[None])[0]
         except InputError:
-            _refuse_values(x)
+            refuse_values(x)
             raise
         return dict(zip(self.labels, found.tolist(), strict=True))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_score": None, "_pack": None, "_named": -1, "_counted": -1}
-
-    def _placed(self, x: Any, grow: bool) -> Array:
-        """An example whose names are looked up one by one."""
-        by_position = not isinstance(x, dict)
-        named = _pairs(x)
-        try:
-            row = self._blank.copy()
-            row[[self._places[name] for name in named]] = array("d", named.values())
-        except (KeyError, TypeError, OverflowError):
-            row = self._slowly(named, grow, by_position)
-        n = len(self._places)
-        if len(named) == n > 1 and self._named < 0:
-            self._all, self._pack, self._named = itemgetter(*self._places), Struct(f"{n}d").pack_into, n
-            self._counted = n if [*self._places] == [*range(n)] else -1
-        return row
-
-    def _place(self, name: Any) -> int:
-        at = self._places.get(name) or len(self._places) + 1
-        if at <= len(self._places):
-            return at
-        if at >= MOST:
-            return 1 + crc32(repr(name).encode()) % (MOST - 1)
-        if at >= self.width:
-            width = min(-(-max(at + 1, self.width * 5 // 4) // _STEP) * _STEP, MOST)
-            if self.learner is not None:
-                widen(self.learner, width)
-            self.width, self._blank = width, np.append(self._blank, np.zeros(width - self._blank.size))
-            self._score = None
-        self._places[name] = at
-        self._named = self._counted = -1
-        return at
-
-    def _slowly(self, named: dict[Any, Any], grow: bool, by_position: bool) -> Array:
-        """Words, gaps, names without a place, or more names than places."""
-        names, numbers = _entries(named.items(), None if grow else self._places)
-        at: list[Any] = [*map(self._places.get, names)]
-        if None in at:
-            self._check_length(names, numbers)
-            if not by_position:
-                names, numbers = _entries(sorted(named.items(), key=_in_words))
-            at = [*map(self._place, names)]
-        row = self._blank.copy()
-        if len({*at}) == len(at):
-            row[at] = numbers
-        else:  # some share a place
-            np.add.at(row, at, numbers)
-        return row
-
-
-def _pairs(x: Any) -> dict[Any, Any]:
-    """The names and values of an example."""
-    if type(x) is tuple or type(x) is list:
-        return dict(enumerate(x))
-    try:
-        return x if type(x) is dict else {} if x is None else dict(x)
-    except (TypeError, ValueError):
-        kind = type(x).__name__
-        raise InputError(f"the example is of type {kind}; a dict of names and values, or a list, is expected") from None
-
-
-def _entries(pairs: Iterable[tuple[Any, Any]], among: Any = None) -> tuple[list[Any], array[float]]:
-    """What has a place, and the number there; only among some names, unless that is None."""
-    names, values = [], []
-    for name, value in pairs:
-        if value is None:
-            continue
-        place, number = ((name, value), 1.0) if isinstance(value, str) else (name, value)
-        if among is None or place in among:
-            names.append(place)
-            values.append(number)
-    try:
-        return names, array("d", values)
-    except OverflowError:
-        bits = max(value.bit_length() for value in values if isinstance(value, int))
-        raise InputError(f"a number has {bits} bits; at most {LONGEST[8]:g} is allowed") from None
-    except TypeError:
-        odd = next(value for value in values if not _is_number(value))
-        raise InputError(f"{shown(odd)} is neither a number nor a word") from None
-
-
-def _is_number(value: Any) -> bool:
-    try:
-        array("d", [value])
-    except (TypeError, OverflowError) as wrong:
-        return isinstance(wrong, OverflowError)
-    return True
+        return {**self.__dict__, "_score": None}
 
 
 def _is_missing(label: Any) -> bool:
@@ -441,18 +283,6 @@ def check_bit(bit: Any) -> None:
         good = False
     if not good:
         raise InputError(f"feedback is {shown(bit)}; 0 or 1 is expected")
-
-
-def _refuse_values(x: Any) -> None:
-    """Name the feature that no learner can take; nothing, if there is none."""
-    for name, value in x.items() if isinstance(x, Mapping) else enumerate(x) if isinstance(x, list | tuple) else ():
-        if isinstance(value, float) and not isfinite(value):
-            raise InputError(f"feature {name!r} is {value}; a finite number is expected") from None
-
-
-def _in_words(pair: tuple[Any, Any]) -> str:
-    """What new names are put in order by, of whatever kind they are."""
-    return repr(pair[0])
 
 
 def hashable(label: Any) -> Any:
@@ -477,29 +307,7 @@ def hashable(label: Any) -> Any:
 
 def widen(learner: Learner, n_features: int) -> None:
     """Give a learner room for more features, of which nothing is known yet. What was learnt of the others stays."""
-    with learner.held():
-        old, before, layout = learner.__dict__.copy(), learner._arrays(), learner._layout
-        narrow, kept = learner.n_features, getattr(learner, "kept", None)
-        learner.n_features = n_features
-        if isinstance(learner, Fliptron) and kept != learner.kept:  # axes would have to be found first
-            learner.form = "diagonal"
-        try:
-            learner.state, learner._layout = learner._start(), None
-        except InputError:  # there is no room for so many
-            learner.__dict__.update(old)
-            raise
-        learner.arrange(layout)
-        for name, fresh in learner._arrays().items():
-            known = before[name]
-            if not fresh.size:  # what the new form does not keep
-                continue
-            if known.ndim == fresh.ndim + 1:  # whole covariances have grown too large; their diagonals are kept
-                known = np.diagonal(known, axis1=-2, axis2=-1)
-            grown = [pair for pair in zip(known.shape, fresh.shape, strict=True) if pair[0] != pair[1]]
-            if any(pair != (narrow, n_features) for pair in grown):
-                learner.__dict__.update(old)
-                kind = type(learner).__name__
-                raise InputError(f"a {kind} cannot take new features: its arrays are not laid out feature by feature")
-            fresh[tuple(slice(0, size) for size in known.shape)] = known
-        learner.turn[loop.FEATURES] = n_features
-        learner._dense = learner._sparse = None
+    is_full = isinstance(learner, Fliptron) and learner.form == "auto" and learner.kept == "full"
+    outgrown = is_full and learner.n_classes * n_features**2 > FULL
+    form = {"form": "diagonal"} if outgrown else {}  # axes would have to be found first
+    grow(learner, n_features=n_features, **form)

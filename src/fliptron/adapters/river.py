@@ -214,9 +214,9 @@ class NoisyBanditPolicy(bandit.base.ContextualPolicy):
         growing = self._growing
         label, (latest, row, just) = growing.number(arm_id, context, bit), self._pulled
         late = context is not latest or row is None  # the reward of an earlier pull
-        if late or row.size != growing.width:
+        if late or row.size != growing.places.width:
             check_bit(bit)
-            row = growing.row(context)
+            row = growing.places.row(context)
         if growing.learner is not None:
             key = _key(label, row)
             kept = self._waiting.get(key)

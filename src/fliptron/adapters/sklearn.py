@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import scipy.sparse as sp
 
-from fliptron.adapters.growing import build, estimate_of, with_seed
+from fliptron.adapters.kinds import build, estimate_of, with_seed
 from fliptron.arrays import Array, SparseRow
 from fliptron.datasets.dataset import Dataset
 from fliptron.learners.base import Learner

@@ -13,7 +13,6 @@ from fliptron.experiments.bandits import Bandit
 from fliptron.experiments.peers import BayesianBandits, CobaLearner, RiverLinUCB
 from fliptron.experiments.vowpal import VowpalWabbit
 from fliptron.learners.anytime import AnytimeRCNBF
-from fliptron.learners.banditron import RCNBF, AveragedRCNBF, Banditron
 from fliptron.learners.decoding import RDUE
 from fliptron.learners.delaytron import Delaytron
 from fliptron.learners.exact_passive_aggressive import EPABF
@@ -23,6 +22,7 @@ from fliptron.learners.newtron import Newtron
 from fliptron.learners.passive_aggressive import BPA
 from fliptron.learners.perceptron import Perceptron
 from fliptron.learners.rcine import RCINE
+from fliptron.learners.rcnbf import RCNBF, AveragedRCNBF, Banditron
 from fliptron.learners.regression import Confidit, LeastMeanSquares, RidgeRegression
 from fliptron.learners.second_order import SOBA
 from fliptron.learners.separable import KernelSeparable, Separable

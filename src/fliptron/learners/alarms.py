@@ -1,31 +1,33 @@
 """When what was learnt no longer holds: three kinds of alarms, raised by the bits of sure labels.
 
-An alarm is raised when a label of which the learner is sure is right at most half as often as it should be, by a
-cumulated sum of log likelihood ratios.
+An alarm is raised when a label of which the learner is sure is right at most half as often as it should be. The
+evidence is a cumulated sum of log likelihood ratios.
 
 - If the other labels disappoint too, and what is left is well above chance, the **noise** has changed: the rates are
   counted anew.
 - Otherwise the **data** has changed, or the label was learnt wrongly: the weights start anew. One label alone needs
-  twice the evidence. They also start anew when sure labels turn out to be no better than chance, for which uniform play
-  is asked as long as it is open.
-- A label may be **lost**: it is never the best, since another one stands in for it, and is right half of the time. The
-  rates of the one that stands in explain its bits just as well, as flips that depend on the label, so by them nothing
-  is ever noticed. Here it is judged by what the best label earns instead, and only while a few labels are never the
-  best: of many, most are rare, or not learnt as yet. The weights of both start anew. Where it seems right more often
-  than half, ρ0 may be guessed too low, and uniform play is asked until that is known better. Each alarm asks for four
-  times the evidence of the last: a label may be missing because it is rare.
+  twice the evidence. They also start anew when sure labels turn out to be no better than chance; uniform play goes on
+  as long as that is open.
+- A label may be **lost**: it is never the best, since another one stands in for it, and is right half of the time.
+  Flips that depend on the label would explain the bits of the one that stands in just as well, so its own rates never
+  show it. Here it is judged by what the best label earns instead. This is done only while few labels are never the
+  best: of many, most are rare, or not learnt as yet. The weights of both start anew. Where the one that stands in seems
+  right more often than half, ρ0 may be guessed too low, and uniform play goes on until that is known better. Each such
+  alarm asks for four times the evidence of the last: a label may be missing because it is rare.
 
-Without an alarm, a label may have been **overlooked**: while little was known, other labels took the credit for a few
-flipped bits, and since then several of them share its rounds. Nothing stands in for it and nothing disappoints; but
-there are rounds of which nothing is sure, and hardly a round of which it is sure that this label is right. So, when the
-bits have told what makes it sure of something, and again whenever four times as many have come (with a half-life: after
-four of these at the latest), such labels begin anew, if more rounds are doubtful than they would fill. Labels that are
-never right leave no rounds doubtful, and stay as they are; unless others overlap, and then it costs little.
+Without an alarm, a label may have been **overlooked**. While little was known, other labels took the credit for a few
+flipped bits, and since then several of them share its rounds. Nothing stands in for it and nothing disappoints. But
+there are rounds of which nothing is sure, and hardly a round of which it is sure that this label is right. Such labels
+begin anew if more rounds are doubtful than they would fill. That is asked when the bits have told what makes the
+learner sure of something, and again whenever four times as many have come (with a half-life: after four of these at the
+latest). Labels that are never right leave no rounds doubtful, and stay as they are; unless others overlap, and then it
+costs little.
 """
 
 from __future__ import annotations
 
 from math import log, sqrt
+from typing import NamedTuple
 
 from fliptron.arrays import Array
 from fliptron.kernels.compiling import PART, STEP, compiled
@@ -71,6 +73,7 @@ from fliptron.learners.channel import (
 
 NO_ALARM, DATA, NOISE, LOST = 0.0, 1.0, 2.0, 3.0
 """What an alarm says: that the data or the noise has changed, or that a label was lost."""
+KINDS = {DATA: "data", NOISE: "noise", LOST: "lost"}
 
 _ALARM = 4.0  # log t more is asked for: false alarms stay rare at any horizon
 _POOR = 0.55  # of β above ρ0: a label that stays above that alone is no reason for an alarm
@@ -81,6 +84,18 @@ _KEPT = 5.0, 20.0  # doubtful bits that outlive a change of the noise; sure ones
 _AGAIN = 4.0  # times the evidence, for the next label that seems lost, or the rounds until the next look
 _NEXT_TO_NONE = 0.1  # of a fair share; up to 0.5 errors were about the same
 _ROOM = 1.5  # doubtful rounds for each round of a fair share that overlooked labels would fill
+
+
+class Alarm(NamedTuple):
+    """A label of which the learner was sure has disappointed it."""
+
+    round: int
+    """How many bits had been learnt from."""
+    kind: str
+    """What has changed: "noise" (rates are counted anew) or "data" (weights start anew). Or "lost": a label was never
+    played, another stood in for it, and the weights of both start anew."""
+    strength: float
+    """The log likelihood ratio against what the learner believed."""
 
 
 @compiled(**STEP)
@@ -221,6 +236,17 @@ def strength_of(counts: Array, labels: Array, label: int, kind: float) -> float:
 def alarms_so_far(counts: Array) -> float:
     """How many alarms there were, of all kinds."""
     return counts[RESTARTS] + counts[JUMPS] + counts[LOSSES]
+
+
+def last_alarms(counts: Array, alarms: Array) -> Array:
+    """Round, kind and strength of the last alarms, in their order; a state keeps a few."""
+    n, kept = int(alarms_so_far(counts)), len(alarms)
+    return alarms[[i % kept for i in range(max(n - kept, 0), n)]]
+
+
+def alarms_of(counts: Array, alarms: Array) -> list[Alarm]:
+    """The same, as they are told."""
+    return [Alarm(int(at), KINDS[kind], float(strength)) for at, kind, strength in last_alarms(counts, alarms)]
 
 
 @compiled(**STEP)

@@ -10,8 +10,8 @@ from fliptron.arrays import Array, Row
 from fliptron.exploration import Exploration
 from fliptron.kernels.loop import CAP, SCALE, Scratch, learns, scores
 from fliptron.kernels.vectors import scores_of
-from fliptron.learners.banditron import add_update
 from fliptron.learners.rcine import RCINE, record
+from fliptron.learners.rcnbf import add_update
 from fliptron.refusals import real
 from fliptron.theory import anytime
 

@@ -17,6 +17,7 @@ some 512 of its examples, so that no more is spent on axes the longer it goes.
 
 from __future__ import annotations
 
+import sys
 from math import sqrt
 from typing import Any
 
@@ -113,6 +114,11 @@ def products(A: Array, B: Array) -> Array:
     found = np.empty((len(A), len(B)))
     _products(np.ascontiguousarray(A), np.ascontiguousarray(B), found)
     return found
+
+
+def rounds_left(taken: Array) -> int:
+    """How many rounds may be learnt before the axes turn."""
+    return int(taken[UNTIL] - taken[ROWS]) if taken[UNTIL] else sys.maxsize
 
 
 def turn(state: Any) -> None:

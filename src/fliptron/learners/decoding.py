@@ -19,8 +19,8 @@ from fliptron.kernels.loop import (
     may_play,
     score,
 )
-from fliptron.learners.banditron import unbiased
 from fliptron.learners.gappletron import Gappletron, descend, softmax
+from fliptron.learners.rcnbf import unbiased
 from fliptron.refusals import one_of
 
 
@@ -84,9 +84,9 @@ class RDUE(Gappletron):
         m &= \min(1,\, 2(1 - p^*)) \\
         P &= (1 - q)\,[(1 - m)\, e_{\hat y} + m\, p] + \tfrac{q}{K} \mathbf 1
 
-    The gradient of the log loss is :math:`(p - e_y) \otimes x`. Its authors have two estimates of it, whose
-    mean it is. Both are affine in the bit f, so that h = (bit − ρ0)/β in the place of f keeps them unbiased behind a
-    channel with known `rates`: a form that its authors do not have.
+    The gradient of the log loss is :math:`(p - e_y) \otimes x`. The authors of RDUE have two unbiased estimates of it.
+    Both are affine in the bit f, so that h = (bit − ρ0)/β in the place of f keeps them unbiased behind a channel with
+    known `rates`: a form that its authors do not have.
 
     .. math::
 

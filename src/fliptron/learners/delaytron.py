@@ -9,7 +9,7 @@ import numpy as np
 from fliptron.arrays import Array, Row
 from fliptron.exploration import Exploration
 from fliptron.kernels.loop import DECIDED, Scratch, learns
-from fliptron.learners.banditron import RCNBF, add_update
+from fliptron.learners.rcnbf import RCNBF, add_update
 from fliptron.refusals import real
 
 
@@ -47,15 +47,15 @@ class Delaytron(RCNBF):
         W \leftarrow W + \eta\, 2^{-e/2} H, \qquad
         H = \frac{h}{P(\tilde y)}\, e_{\tilde y} \otimes x - e_{\hat y} \otimes x
 
-    In the adaptive form, e starts at 0 and grows by one as long as :math:`2^e` bits or more are awaited when a bit
-    comes: decisions made less bits learnt from, that bit included. Otherwise e stays 0. Since W starts at 0, only a
-    change of the step matters: η alone scales the weights and changes no decision, and where all bits are equally late
-    e is settled when the first comes. There Delaytron decides as RCNBF does; where delays grow, the adaptive form holds
-    on to what it knew before.
+    In the adaptive form, e starts at 0. When a bit comes, e grows by one as long as :math:`2^e` bits or more are
+    awaited: decisions made less bits learnt from, that bit included. In the other form e stays 0. Since W starts at 0,
+    only a change of the step matters: η alone scales the weights and changes no decision. Where all bits are equally
+    late, e is settled when the first comes, and Delaytron decides as RCNBF does. Where delays grow, the adaptive form
+    holds on to what it knew before.
 
-    Where sources differ: with the true bit, h = f, this is the authors' code, which looks at the number of bits once
-    per round, where this looks once per bit; `rates` are new. The adaptive form counts decisions, so it is the one
-    learner here that learns by more than the arguments of `learn`; decisions whose bits never come count as awaited for
+    Where sources differ: with the true bit, h = f, this is the authors' code, except that the code looks at the number
+    of bits once per round, and this once per bit. `rates` are new. The adaptive form counts decisions, so it is the one
+    learner here that learns by more than the arguments of `learn`. Decisions whose bits never come count as awaited for
     good, and bits of decisions that it did not make count as come early.
 
     Parameters

@@ -11,19 +11,23 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from fliptron.arrays import Array
+from fliptron.kernels.loop import DECIDED
+from fliptron.learners.memory import at_most
 from fliptron.refusals import InputError, whole
 
 if TYPE_CHECKING:
     from fliptron.learners.base import Learner
 
+Found = TypeVar("Found", bound="Learner")
 FORMAT = 2
 """1 was version 0.1's, which named our classes without their package and did not keep the layout."""
 _ABOUT = 2**24  # bytes of the line of JSON, four to a character
+_LARGEST = 1e130  # of a number in a file: more than any update makes of what is admitted
 _KINDS: dict[str, type[Learner]] = {}
 
 
@@ -62,6 +66,26 @@ def packed(
     content = io.BytesIO()
     np.savez(content, allow_pickle=False, about=text, **arrays)
     return content.getvalue()
+
+
+def load(wanted: type[Found], path: Path, *, learnt: bool = True) -> Found:
+    """The learner that a file holds, of the class that is wanted or below it; as it was born, unless `learnt`.
+
+    Only what it has learnt depends on the version that saved it.
+    """
+    with opened(path) as saved:
+        learner: Found
+        with at_most(saved.size):
+            learner = saved.build(saved.kind(wanted))
+        learner.turn[DECIDED] = saved.rounds
+        learner.arrange(saved.layout)
+        for name, array in learner._arrays().items() if learnt else ():
+            low, high = learner._bounds().get(name, (-_LARGEST, _LARGEST))
+            array[...] = saved.array(name, array, low, high)
+        flaw = learner._flaw() if learnt else ""
+        if flaw:
+            raise InputError(f"{path} is not a saved {type(learner).__name__}: {flaw}")
+    return learner
 
 
 @contextmanager

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from math import sqrt
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from fliptron.arrays import Array, count_rows
 from fliptron.exploration import Exploration
-from fliptron.learners import axes
-from fliptron.learners.alarms import DATA, LOST, NOISE, alarms_so_far
-from fliptron.learners.base import Layout, Learner
+from fliptron.learners import axes, forgetting
+from fliptron.learners.alarms import KINDS, Alarm, alarms_of, last_alarms
+from fliptron.learners.base import Learner
 from fliptron.learners.belief import PRIOR, WIDEST
 from fliptron.learners.channel import (
     COLUMNS,
@@ -19,8 +19,6 @@ from fliptron.learners.channel import (
     DOUBTFUL_ONES,
     DOUBTFUL_RIGHT,
     FOR_EVER,
-    FORGOT,
-    LEARNT,
     MEMORY,
     NEXT,
     PLATEAU,
@@ -30,7 +28,6 @@ from fliptron.learners.channel import (
     SURE,
     SURE_ONES,
     TOLD,
-    fade,
     flaw_of_counts,
     start,
 )
@@ -39,18 +36,18 @@ from fliptron.learners.filtering import (
     EPOCHS,
     ORDINARY,
     SOME,
-    STORED,
     WINDOW,
     FliptronState,
     count_audit,
     damp_all,
     teach,
 )
+from fliptron.learners.growth import grow
 from fliptron.learners.memory import check_memory
+from fliptron.learners.player import Layout
+from fliptron.noise import tallies
 from fliptron.noise.estimate import Estimate
-from fliptron.noise.plateaus import Plateaus, faded
-from fliptron.noise.tallies import BANDS, CELLS
-from fliptron.noise.tallies import DOUBTFUL as DOUBTFUL_CELL
+from fliptron.noise.plateaus import Plateaus
 from fliptron.refusals import InputError, one_of, real, whole
 from fliptron.rounds import Decision, Rates
 
@@ -58,23 +55,6 @@ FULL = 2**19
 """The most numbers K·d² for which every label keeps a whole d×d covariance: what a second-level cache holds."""
 PRECISE = 32
 """Below as many features whole covariances are float64; from there on float32, which is faster only then."""
-KINDS = {DATA: "data", NOISE: "noise", LOST: "lost"}
-"""What an alarm says."""
-_FEWEST = 100.0  # bits of either kind that forgetting leaves
-
-
-class Alarm(NamedTuple):
-    """A label of which the learner was sure has disappointed it."""
-
-    round: int
-    """How many bits had been learnt from."""
-    kind: str
-    """What has changed: "noise" (rates are counted anew) or "data" (weights start anew). Or "lost": a label was never
-    played, another stood in for it, and the weights of both start anew."""
-    strength: float
-    """The log likelihood ratio against what the learner believed."""
-
-
 Form = Literal["auto", "full", "axes", "diagonal"]
 
 
@@ -107,27 +87,24 @@ class Fliptron(Learner):
 
         \tilde{y} = \arg\max_r \; s_r + z\,Z_r\,\sigma_r, \qquad z \text{ uniform on } [0, 1]
 
-    where σ_r is the standard deviation of s_r, and Z_r falls from 2½ to ½ as that label's bits tell more. Only labels
-    that may be best are tried. Each label's value is a line in z, so a label wins on an interval, and the length of
-    that interval is its exact probability. Besides, with a small probability γ_t, any label is played: a *blind* round.
+    where σ_r is the standard deviation of s_r, and Z_r falls from 2½ to ½ as that label's bits tell more. Each label's
+    value is a line in z, so it wins on an interval, whose length is its exact probability. Besides, with a small
+    probability γ_t, any label is played: a *blind* round.
 
     **Which features matter.** All weights have the same prior, of variance 100. Where the full Σ_r are kept, a feature
-    whose weights turn out larger than that expects gets a wider one (`fliptron.learners.belief`). So features that are
-    small and tell much are found, such as the few curves of an `Encoder` that matter among the many that do not.
+    gets a wider one if its weights turn out larger. So small features that tell much are found, such as the few curves
+    of an `Encoder` that matter (`fliptron.learners.belief`).
 
     **The noise.** A random label is right once in K rounds, so the bits of doubtful labels give ρ0. The bits of labels
-    of which the learner is sure give 1 − ρ1, for each label and for all. These are the rates it learns by;
-    `fliptron.learners.channel` has the details. `estimate()` counts the same bits as `Plateaus` does, and reports
-    rates, intervals, a verdict and the true accuracy.
+    of which the learner is sure give 1 − ρ1. These are the rates it learns by (`fliptron.learners.channel`).
+    `estimate()` counts the same bits as `Plateaus` does, and tells rates, intervals, a verdict and the true accuracy.
 
-    The length of x does not matter. Up to K·d² = 2¹⁹ every label keeps a full Σ_r, in O(K·d²) per round. Beyond, a
-    dense x is split into what lies along its 32 main axes, where Σ_r is full, and the rest, where only its diagonal is
-    kept, in O(K·d + 32·d); see `fliptron.learners.axes`. Of a sparse x only the diagonal is kept, in O(K·d).
+    **Size.** The length of x does not matter. Up to K·d² = 2¹⁹ every label keeps a full Σ_r, in O(K·d²) per round.
+    Beyond, Σ_r is full along the 32 main axes of a dense x, and a diagonal for the rest, in O(K·d + 32·d)
+    (`fliptron.learners.axes`); of a sparse x it is a diagonal, in O(K·d).
 
-    **Change.** A sure label that is right at most half as often as it should be raises an alarm. If all labels
-    disappoint, the noise has changed, and the rates are counted anew; otherwise the weights start anew. If some label
-    is never played, another may stand in for it, and be right half of the time: then both learn anew. `alarms` lists
-    them; see `fliptron.learners.alarms`. A label of which nothing is sure while much is in doubt begins anew silently.
+    **Change.** A sure label that is right at most half as often as it should be raises an alarm: the noise has changed,
+    if all labels disappoint, and otherwise the data. `alarms` lists them; `fliptron.learners.alarms` says what follows.
 
     Parameters
     ----------
@@ -137,13 +114,11 @@ class Fliptron(Learner):
         Blind exploration in [0, 1], a number or an `Exploration`. None means 0.15/√t, or 0.15/√half_life where a
         half-life is given. More of it estimates ρ0 better; less of it makes fewer mistakes.
     form
-        Which part of Σ_r is kept: "full", "axes", "diagonal", or "auto", which decides by the size K·d² and by whether
-        the first example is sparse.
+        Which part of Σ_r is kept: "full", "axes" or "diagonal". "auto" decides by the size, as told above.
     rates
         (ρ0, ρ1) where they are known; None: they are learnt.
     half_life
-        Rounds, from 1,000 to 10¹⁵, after which what was learnt counts half, for a world that drifts. None: nothing is
-        forgotten unless an alarm says that the world has changed.
+        Rounds, from 1,000 to 10¹⁵, after which what was learnt counts half. None: only an alarm makes it forget.
     seed
         Of the exploration.
 
@@ -221,7 +196,7 @@ class Fliptron(Learner):
         start(counts)
         counts[MEMORY] = FOR_EVER if self.half_life is None else self.half_life
         if self.told is not None:
-            counts[TOLD], counts[RHO0], counts[PLATEAU] = 1.0, self.told.rho0, 1.0 - self.told.rho1
+            counts[[TOLD, RHO0, PLATEAU]] = 1.0, self.told.rho0, 1.0 - self.told.rho1
         return FliptronState(
             self._weights(),
             self._scores(),
@@ -235,8 +210,8 @@ class Fliptron(Learner):
             counts=counts,
             labels=np.zeros((K, COLUMNS)),
             alarms=np.zeros((ALARMS, 3)),
-            memory=np.zeros((EPOCHS, CELLS, 3)),
-            edges=np.zeros(len(BANDS)),
+            memory=np.zeros((EPOCHS, tallies.CELLS, 3)),
+            edges=np.zeros(len(tallies.BANDS)),
             spreads=np.zeros(K),
             work=np.zeros((4, K)),
             pulls=np.zeros((K, n), precision),
@@ -251,8 +226,7 @@ class Fliptron(Learner):
     def _bounds(self) -> dict[str, tuple[float, float]]:
         known = {"counts": (-1e18, 1e18), "labels": (-1e18, 1e18), "alarms": (0.0, 1e18), "edges": (-1e300, 1e300)}
         known |= {"axes": (-1.01, 1.01), "gathered": (-1e9, 1e9), "taken": (0.0, 1e18)}
-        known |= {"prior": (PRIOR, WIDEST * PRIOR), "memory": (0.0, 1e80)}  # Σ1/P² over very many rounds
-        return known
+        return known | {"prior": (PRIOR, WIDEST * PRIOR), "memory": (0.0, 1e80)}  # Σ1/P² over very many rounds
 
     def _flaw(self) -> str:
         covariance, counts, labels = self.state.covariance, self.state.counts, self.state.labels
@@ -261,10 +235,9 @@ class Fliptron(Learner):
         for variances in (own, self.state.rest):
             if not ((variances > 1e-30) & (variances < 1e12)).all():  # xᵀΣx hardly exceeds PRIOR, single ones may
                 return "a variance is not a positive number of a sensible size"
-        miscounted = axes.flaw(self.state.taken, len(self.state.gathered))
-        if miscounted:
+        if miscounted := axes.flaw(self.state.taken, len(self.state.gathered)):
             return miscounted
-        if any(kind not in KINDS for _, kind, _ in self._noted()):
+        if not {*last_alarms(counts, self.state.alarms)[:, 1]} <= {*KINDS}:
             return "an alarm is of no kind"
         told = counts[TOLD] == (self.told is not None)
         kept = counts[MEMORY] == (FOR_EVER if self.half_life is None else self.half_life)
@@ -284,17 +257,13 @@ class Fliptron(Learner):
     def alarms(self) -> list[Alarm]:
         """When the world seemed to change, the last 32 times."""
         with self.held():
-            return [Alarm(int(at), KINDS[kind], float(strength)) for at, kind, strength in self._noted()]
+            return alarms_of(self.state.counts, self.state.alarms)
 
     @property
     def weights(self) -> Array:
         """The K×d matrix behind `scores` (a copy)."""
         with self.held():
             return axes.whole_weights(self.state) if self.kept == "axes" else super().weights
-
-    def _noted(self) -> list[Array]:
-        n = int(alarms_so_far(self.state.counts))
-        return [self.state.alarms[i % ALARMS] for i in range(max(n - ALARMS, 0), n)]
 
     def estimate(self) -> Estimate:
         """The rates with 95 % intervals and a verdict, and the true accuracy, from the bits since the last alarm."""
@@ -303,7 +272,7 @@ class Fliptron(Learner):
             account = Plateaus(n_classes=self.n_classes, window=window, half_life=self.half_life)
             account.memory[:], account.edges[:] = self.state.memory, self.state.edges
             account.rounds[0] = self.state.counts[SINCE]
-            account.memory[0, DOUBTFUL_CELL] = self.state.counts[[DOUBTFUL, DOUBTFUL_ONES, DOUBTFUL_RIGHT]]
+            account.memory[0, tallies.DOUBTFUL] = self.state.counts[[DOUBTFUL, DOUBTFUL_ONES, DOUBTFUL_RIGHT]]
             account.sure[1] = self.state.labels[:, [SURE, SURE_ONES]]
         return account.estimate()
 
@@ -403,12 +372,7 @@ class Fliptron(Learner):
     def add_label(self) -> None:
         """Let one more label be played from now on. Bits are accounted for anew: a random label is right less often."""
         with self.held():
-            form, self.form = self.form, self.kept
-            try:
-                super().add_label()
-            except InputError:
-                self.form = form
-                raise
+            grow(self, n_classes=self.n_classes + 1, form=self.kept)
             if self.kept == "full":
                 self.state.covariance[-1] = np.diag(self.state.prior)
             self.state.memory[:] = 0.0
@@ -416,52 +380,20 @@ class Fliptron(Learner):
 
     def room(self) -> int:
         """How many rounds may be learnt before the next step of forgetting, or before the axes turn."""
-        return min(self._till_forgetting(), self._till_turning())
+        return min(forgetting.rounds_left(self.state.counts, self.half_life), axes.rounds_left(self.state.taken))
 
     def settle(self) -> None:
         """Turn the axes, or forget a little, when it is time."""
         if self.room() > 0:
             return
         with self.held():  # another thread may have been faster
-            if self._till_turning() <= 0:
+            if axes.rounds_left(self.state.taken) <= 0:
                 axes.turn(self.state)
-            if self._till_forgetting() <= 0:
-                self._forget()
-
-    def _till_turning(self) -> int:
-        taken = self.state.taken
-        return int(taken[axes.UNTIL] - taken[axes.ROWS]) if taken[axes.UNTIL] else super().room()
-
-    def _till_forgetting(self) -> int:
-        if self.half_life is None:
-            return super().room()
-        since = self.state.counts[LEARNT] - self.state.counts[FORGOT]
-        return int(self.half_life / 16) - int(since)
-
-    def _forget(self) -> None:
-        """Information fades by a factor, and the prior takes its place."""
-        counts, labels = self.state.counts, self.state.labels
-        counts[FORGOT] = counts[LEARNT]
-        keep = 0.5 ** (1 / 16)
-        covariance = self.state.covariance
-        for variances in (self.state.rest, *([covariance] if self.kept == "diagonal" else [])):
-            variances[:] = 1.0 / (keep / variances + (1 - keep) / PRIOR)
-        if self.kept != "diagonal":
-            n = int(self.state.taken[axes.FOUND]) if self.kept == "axes" else covariance.shape[1]  # the rest is empty
-            prior = self.state.prior if self.kept == "full" else np.full(n, PRIOR)
-            for r, matrix in enumerate(covariance[:, :n, :n].astype(np.float64)):
-                information = keep * np.linalg.inv((matrix + matrix.T) / 2) + np.diag((1 - keep) / prior)
-                covariance[r, :n, :n] = np.linalg.inv(information)
-        for kind, doubtful in ((DOUBTFUL, True), (SURE, False)):
-            fade(counts, labels, max(keep, min(1.0, _FEWEST / max(counts[kind], 1.0))), doubtful)
-        for speed, part in enumerate((keep, keep**4)):
-            self.state.memory[speed] = faded(self.state.memory[speed], part)
-        self.state.fresh[STORED] = -1
+            if forgetting.rounds_left(self.state.counts, self.half_life) <= 0:
+                forgetting.forget_a_little(self.state, self.kept)
 
 
 def learn_among(learner: Learner, x: Any, decision: Decision, feedback: int, eligible: list[int] | None) -> None:
     """Learn from a bit, whichever learner it is: only a `Fliptron` has to know which labels could be played."""
-    if eligible is not None and isinstance(learner, Fliptron):
-        learner.learn(x, decision, feedback, eligible=eligible)
-    else:
-        learner.learn(x, decision, feedback)
+    more = {"eligible": eligible} if eligible is not None and isinstance(learner, Fliptron) else {}
+    learner.learn(x, decision, feedback, **more)

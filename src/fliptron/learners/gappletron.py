@@ -23,8 +23,8 @@ from fliptron.kernels.loop import (
     score,
 )
 from fliptron.kernels.vectors import add, square
-from fliptron.learners.banditron import unbiased
 from fliptron.learners.base import Learner
+from fliptron.learners.rcnbf import unbiased
 from fliptron.refusals import real
 from fliptron.rounds import Rates
 

@@ -25,9 +25,9 @@ from fliptron.kernels.loop import (
 )
 from fliptron.kernels.rows import index, size, value
 from fliptron.kernels.vectors import argmax, scores_of
-from fliptron.learners.banditron import unbiased
 from fliptron.learners.base import Learner
 from fliptron.learners.memory import check_memory
+from fliptron.learners.rcnbf import unbiased
 from fliptron.refusals import one_of, real
 from fliptron.rounds import Rates
 

@@ -13,9 +13,9 @@ from fliptron.kernels.compiling import PART, compiled
 from fliptron.kernels.loop import Scratch, learns, score
 from fliptron.kernels.rows import index, size, value
 from fliptron.kernels.vectors import argmax, lead
-from fliptron.learners.banditron import add_update
 from fliptron.learners.base import Learner
 from fliptron.learners.memory import check_memory
+from fliptron.learners.rcnbf import add_update
 from fliptron.noise.estimate import BETA_FLOOR, Estimate, RateEstimator, possible
 from fliptron.noise.plateaus import Plateaus
 from fliptron.noise.published import NETWORKS, NREst
@@ -72,9 +72,9 @@ class RCINE(Learner):
 
     Every N_s rounds an estimator reads the rounds so far, and RCNBF's update goes on with the rates it finds. An
     estimate that is not identified is not used, and the last one stays. One whose β̂ is below `beta_floor` is moved
-    there, both rates alike: discarded, one poor early estimate could leave RCINE with the rates (0, 0) for good.
-    With ``estimator="nrest"``, ``refresh=50_000`` and ``pooled=False`` this is the paper's Algorithm 2; the default,
-    plateaus, is ours. Neither has a guarantee: Theorem 1 needs the true rates.
+    there, both rates alike. If it were discarded, one poor early estimate could leave RCINE with the rates (0, 0) for
+    good. With ``estimator="nrest"``, ``refresh=50_000`` and ``pooled=False`` this is the paper's Algorithm 2; the
+    default, plateaus, is ours. Neither has a guarantee: Theorem 1 needs the true rates.
 
     Parameters
     ----------

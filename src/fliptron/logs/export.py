@@ -33,8 +33,7 @@ def export_log(log: Log, path: str | os.PathLike[str], *, to: str = "vw", reward
     """Write a log in the form of another library's, whole or not at all; how many rounds that were.
 
     `Log` reads it again with the same records, labels, probabilities and bits. The greedy label and the margin are kept
-    in "dsjson" and "obp". What has no room in "obp", columns of more than 1,000 different words, is left out, and named
-    there by `left_out`.
+    in "dsjson" and "obp". "obp" has no room for columns of more than 1,000 different words; its `left_out` names them.
 
     A log that has this form already keeps its events as they are, with tags, features of actions and lists of actions:
     only costs are written anew, and of a `bandit_feedback` the rewards. Where another form has no room for some of

@@ -16,27 +16,24 @@ from fliptron.encoding.schema import FIRST, Schema
 from fliptron.leaks import CALLED, COPY, RECODED, TOLD, check_asked, copies, recoded, telling
 from fliptron.logs.events import WRITTEN
 from fliptron.logs.forms import made_table
+from fliptron.logs.labels import labels_in, labels_of
 from fliptron.logs.order import order_by
 from fliptron.logs.roles import (
     NOT_FEATURES,
-    as_names,
     assign,
     bits_of,
     check_features,
     check_others,
     is_one,
-    labels_of,
     not_features,
     numbers_of,
-    plain,
 )
 from fliptron.refusals import InputError, mapping_of, names_of, real, whole
-from fliptron.rounds import LEAST_PROBABILITY, MOST_CLASSES, Rounds
+from fliptron.rounds import LEAST_PROBABILITY, Rounds
 from fliptron.shown import html
 from fliptron.tables import BATCH, NAMES, TableFile, from_json, quoted
 
 _KNOWN_BY = 20  # rows
-_EXACT = 2.0**53  # beyond it floats do not tell every whole number from the next
 _BY = " by "  # between what a file is known by and the column that orders it
 
 
@@ -138,7 +135,7 @@ class Log:
             raise InputError(f"{self.name} holds no rounds; at least one is expected")
         if labels is None and made is not None and self.roles["label"] == made.roles["label"]:
             labels = made.labels
-        self.labels = as_names(self._labels() if labels is None else self._as_in_file(labels))
+        self.labels = labels_in(self.roles["label"], self._file, labels)
         """The labels that could be played."""
         self._told["labels"] = self.labels
         self._numbers = {each: r for r, each in enumerate(self.labels)}
@@ -334,64 +331,10 @@ class Log:
             roles.pop("margin", None)
         return roles
 
-    def _as_in_file(self, labels: Any) -> Any:
-        """Labels that somebody wrote as words, as the numbers that the file has."""
-        if isinstance(labels, str) or not any(isinstance(label, str) for label in labels):
-            return labels
-        played = self._played()
-        known = {word_of(label): label for label in played}
-        numbers = all(not isinstance(label, str) for label in played)
-        return [
-            known.get(label, _number(label) if numbers else label) if isinstance(label, str) else label
-            for label in labels
-        ]
-
-    def _played(self) -> set[Any]:
-        """The labels that the file has."""
-        name = self.roles["label"]
-        found = self._file.rows(f"SELECT DISTINCT {quoted(name)} FROM {{}} LIMIT {MOST_CLASSES + 1}")
-        try:
-            values = [from_json(row[0]) if name in self._file.mixed else row[0] for row in found]
-            labels = {plain(value) for value in values if not is_missing(value)}
-        except TypeError:
-            raise InputError(
-                f"column {name!r} holds lists or the like; words or numbers are expected as labels"
-            ) from None
-        long = [label for label in labels if self._file.kinds[name] == "DOUBLE" and abs(float(label)) >= _EXACT]
-        if long:
-            raise InputError(
-                f"column {name!r} holds {float(long[0]):.15g}, and numbers so large are not told from the next ones; "
-                "at most 2**53, or words, are expected as labels"
-            )
-        return labels
-
-    def _labels(self) -> list[Any]:
-        name, labels = self.roles["label"], self._played()
-        if len(labels) > 1000:
-            raise InputError(
-                f"column {name!r} holds {len(labels):,} different labels; at most 1,000 are taken without being "
-                "given as labels"
-            )
-        if len(labels) < 2:
-            raise InputError(
-                f"column {name!r} holds {len(labels)} label; two or more are expected: give all that could be "
-                "played as labels"
-            )
-        return sorted(labels, key=lambda each: (isinstance(each, str), each))
-
 
 def _joined(values: Array, more: Array) -> Array:
     """Rows of a column, and more of them, whatever types they have."""
     return np.concatenate([values.astype(object), more.astype(object)])
-
-
-def _number(word: str) -> Any:
-    """The number that a word spells, or the word."""
-    try:
-        found = plain(float(word))
-    except (ValueError, OverflowError):
-        return word
-    return found if word_of(found) == word else word
 
 
 def _name(source: Any) -> str:

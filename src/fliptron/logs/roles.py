@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import decimal
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from fliptron.arrays import Array
-from fliptron.encoding.records import is_missing, word_of
+from fliptron.encoding.records import is_missing
 from fliptron.refusals import InputError
 from fliptron.tables import NAMES, literal, quoted
 
@@ -161,46 +159,3 @@ def _as_float(value: Any) -> float:
         return float(value)
     except (TypeError, ValueError, OverflowError):
         return np.nan
-
-
-def labels_of(name: str, values: Array, start: int, numbers: Mapping[Any, int], *, gaps: bool = False) -> Array:
-    """A column of labels as their numbers; 1 is "1" if no label is 1 itself. Gaps, if there may be some, are −1."""
-    texts = {word_of(label): number for label, number in reversed(list(numbers.items()))}
-    try:
-        words = [plain(word) for word in values.tolist()]
-        known = {
-            word: numbers.get(word, -1 if is_missing(word) else texts.get(word_of(word), -1)) for word in set(words)
-        }
-    except TypeError:
-        raise InputError(f"column {name!r} holds lists or the like; words or numbers are expected as labels") from None
-    found = np.array([known[word] for word in words], dtype=np.int64)
-    odd = found < 0
-    if gaps and odd.any():
-        odd &= [not is_missing(word) for word in words]
-    if odd.any():
-        at = int(np.argmax(odd))
-        what = "nothing" if is_missing(words[at]) else repr(words[at])
-        shown = ", ".join(repr(label) for label in list(numbers)[:8]) + (" and more" if len(numbers) > 8 else "")
-        raise InputError(f"column {name!r} holds {what} in row {start + at}; one of {shown} is expected")
-    return found
-
-
-def as_names(labels: Any) -> tuple[Any, ...]:
-    """Labels that somebody named, or that were found: two or more, each once."""
-    try:
-        found = tuple(plain(label) for label in labels)
-        different = len(set(found))
-    except TypeError:
-        raise InputError(f"labels are {labels!r}; a list of words or numbers is expected") from None
-    if isinstance(labels, str) or len(found) < 2 or different < len(found) or any(map(is_missing, found)):
-        raise InputError(f"labels are {list(found)}; two or more, each once and none empty, are expected")
-    return found
-
-
-def plain(label: Any) -> Any:
-    """A label as people write it: 3 for 3.0, and a word for a date."""
-    if isinstance(label, float | decimal.Decimal) and math.isfinite(label) and label == int(label):
-        return int(label)
-    if label is None or isinstance(label, str | int | float):
-        return label
-    return float(label) if isinstance(label, decimal.Decimal) else word_of(label)

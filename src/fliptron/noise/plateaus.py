@@ -18,12 +18,14 @@ m = a/K + b(K−1)/K, and
     \rho_0 &= b - \frac{s - a}{K - 1} \\
     \beta &= s - \rho_0
 
-a and b are pooled over all rounds. A policy that means some labels and plays the rest blindly has b from both: of the
-labels it means, weighted by 1/P, and of the others a plain mean, since any of them was as likely. s comes from the
-rounds of largest margin, in the later half of the rounds, when the learner knows most. Nested shares of each window are
-compared, and the widest is taken whose mean no narrower one exceeds by more than chance allows (Lepski's rule). If even
-the surest rounds are sometimes wrong, s is below 1 − ρ1 and the noise is over-stated, which is the error that harms
-RCNBF least.
+a and b are pooled over all rounds. A policy may choose among some labels on purpose and play the rest blindly. Then b
+is put together from both: the first are weighted by 1/P, and of the rest, any of which was as likely, a plain mean is
+taken.
+
+s comes from the rounds of largest margin, in the later half of the rounds, when the learner knows most. Shares of each
+window are compared, each within the next. The widest is taken whose mean is not exceeded, by more than chance allows,
+by that of a narrower one (Lepski's rule). If even the surest rounds are sometimes wrong, s is below 1 − ρ1 and the
+noise is over-stated, which is the error that harms RCNBF least.
 
 Labels that are random even where the learner is surest look like a larger ρ1, and no data can tell the two apart. What
 the data can tell is whether s is level, in margin and in time. Where it still rises, or where little is known, the

@@ -7,10 +7,11 @@ that the channel gives them. Were its bits drawn by the channel, the ratio would
 so that by Ville's inequality it ever reaches 1000 with a probability of 1 in 1000 at most. After `ANEW` bits it begins
 anew: a source that has begun to lie is found too, and an honest one is flagged once in 10⁶ of its bits at most.
 
-Liars spoil the learner's channel for all, so an honest source looks odd too, and that must not count against it: the
-channel is also taken for what it would be without some liars, of each kind. p is not exact either, so the channel gives
-each bit the most favourable p within a margin. The bound holds as far as p is within that margin of one of these.
-Where very many sources look odd at once, the channel has changed and not they; then nobody is flagged.
+Liars spoil the learner's channel for all, so that an honest source looks odd too. That must not count against it. So
+its bits are also compared with what the channel would be without some of the liars, of each kind. p is not exact
+either, so each bit gets the most favourable p within a margin. The bound holds as long as p is within that margin of
+one of these channels. Where very many sources look odd at once, it is the channel that has changed; then nobody is
+flagged.
 """
 
 from __future__ import annotations
