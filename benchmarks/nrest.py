@@ -70,7 +70,9 @@ def _offs(rates: pd.DataFrame) -> list[list[str]]:
     """The worse of the two rates, by estimator; the paper's own tables first."""
     paper = rates.drop_duplicates(["dataset", "rho0", "rho1"]).paper_off
     found = {"the paper's tables": paper} | {
-        words: rates[rates.estimator == name].off for name, words in WORDS.items() if (rates.estimator == name).any()
+        words: rates[rates.estimator == name].off.dropna()
+        for name, words in WORDS.items()
+        if (rates.estimator == name).any()
     }
     return [[words, str(len(off)), f"{off.mean():.3f}", f"{off.max():.3f}"] for words, off in found.items()]
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,9 @@ from fliptron.experiments.plan import grid
 from fliptron.experiments.runner import play
 from fliptron.noise.estimate import Estimate
 from fliptron.noise.published import NREst
-from fliptron.report.claims import FEWEST
+from fliptron.refusals import InputError
+from fliptron.report.claims import FEWEST, check_claims, rate_table
+from fliptron.report.reproduction import rates_shape
 from fliptron.results import Results
 
 
@@ -68,6 +72,72 @@ def test_two_seeds_give_no_verdict(smoke: Any) -> None:
     assert len(claims) >= 14
     assert claims.verdict.str.startswith("no verdict from").all()
     assert set(claims.horizon) == set(paper.SCALES["smoke"].horizons)
+
+
+ERRORS = {"RCNBF": 0.2, "RCINE": 0.2, "Banditron": 0.5, "BPA": 0.1, "SOBA": 0.5}
+
+
+class TestClaims:
+    """Verdicts on runs that were never played: an error for each learner, the same in every cell."""
+
+    T = 10**6
+
+    def runs(self, seeds: int = 5, **estimates: Any) -> pd.DataFrame:
+        random, at, rows = np.random.default_rng(0), np.array([self.T // 10, self.T // 2, self.T]), []
+        for (rho0, rho1), (learner, error), seed in product(paper.NOISE, ERRORS.items(), range(seeds)):
+            curve = (error + 0.001 * random.random()) * (at / self.T) ** (-0.2 if learner in ("RCNBF", "RCINE") else 0)
+            found = (
+                estimates.get("found", lambda *_: (None, None))(rho0, rho1, seed) if learner == "RCINE" else (None,) * 2
+            )
+            mistakes = np.rint(curve * at).astype(int).tolist()
+            rows.append(("iris", rho0, rho1, learner, self.T, seed, curve[-1], at.tolist(), mistakes, mistakes, *found))
+        columns = ["dataset", "rho0", "rho1", "learner", "rounds", "seed", "error", "checkpoints", "mistakes"]
+        return pd.DataFrame(rows, columns=[*columns, "greedy_mistakes", "rho0_hat", "rho1_hat"])
+
+    def verdicts(self, runs: pd.DataFrame) -> dict[str, Any]:
+        return {claim.text: claim for claim in check_claims(runs, runs.head(0), [self.T])}
+
+    def test_lower_everywhere_holds_and_higher_everywhere_does_not(self) -> None:
+        found = self.verdicts(self.runs())
+        lower = "Under noise RCNBF (true rates) has lower error than {}".format
+        assert found[lower("Banditron")].verdict == found[lower("SOBA")].verdict == "holds"
+        assert found[lower("BPA (best γ, 0 allowed)")].verdict == "does not hold"
+        assert "lower in 0 of 5 noisy cells, not told apart in 0" in found[lower("BPA (best γ, 0 allowed)")].evidence
+        still = found["Under noise the others converge while RCNBF and RCINE are still learning"]
+        assert still.verdict == "holds"
+        assert "RCNBF -0.20 ± 0.00, RCINE -0.20 ± 0.00, Banditron 0.00" in still.evidence
+
+    def test_four_seeds_give_no_verdict(self) -> None:
+        claims = self.verdicts(self.runs(seeds=4, found=lambda rho0, rho1, _: (rho0, rho1)))
+        assert {claim.verdict for claim in claims.values()} == {"no verdict from 4 seeds"}
+
+    def test_rates_that_were_not_identified_are_not_left_out(self) -> None:
+        """At (0, 0) by no seed, at (0.4, 0.4) by two of five, else by all, and rightly."""
+
+        def found(rho0: float, rho1: float, seed: int) -> Any:
+            lost = rho0 == rho1 == 0.0 or (rho0 == rho1 == 0.4 and seed > 1)
+            return (None, None) if lost else (rho0, rho1)
+
+        runs = self.runs(found=found)
+        claim = self.verdicts(runs)["The rates can be estimated (our plateaus)"]
+        assert claim.verdict == "holds in part"
+        assert "within .05 in 4 of 6 cells, not identified by most seeds in 2;" in claim.evidence
+        table = rate_table(runs).set_index(["rho0", "rho1"])
+        assert table.loc[0.4, 0.4][["seeds", "played"]].tolist() == [2, 5]
+        assert rates_shape(rate_table(runs), ["iris"], self.T)["Iris: plateaus"].tolist()[0] == "not identified"
+
+
+def test_the_report_has_no_empty_cell_and_says_what_stands_in(smoke: Any) -> None:
+    page = (smoke[0] / "report.html").read_text()
+    assert not re.search(r"<td[^>]*></td>", page)
+    assert "not identified" in page.split("Table 2")[1].split("<h2>")[0]
+    assert "no verdicts. Embedded data stands in: digits (embedded) for MNIST (UCI 8×8), " in page
+    assert "0.0 core" not in page
+
+
+def test_rows_of_figure_2_are_in_the_order_of_the_paper() -> None:
+    assert paper.FIGURE_2 == ((0.0, 0.0), (0.15, 0.15), (0.4, 0.4), (0.2, 0.4), (0.4, 0.2))
+    assert sorted(paper.FIGURES) == sorted(paper.NOISE)
 
 
 def test_vowpal_wabbit_plays_where_it_is_installed(smoke: Any) -> None:
@@ -180,6 +250,39 @@ def test_unknown_parts_are_refused(tmp_path: Path) -> None:
         assert "'fig9' is not a part of the paper; some of fig2" in result.output
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--jobs", "-3"], "jobs is -3; a whole number of at least 1"),
+        (["--jobs", "0"], "jobs is 0; a whole number of at least 1"),
+        (["--out", ""], "--out is empty; the name of a folder is expected"),
+        (["--only", "fig3", "--datasets", "iris"], "no such part plays on such a data set at this scale"),
+        (["--without", ",".join(paper.PARTS)], "nothing is left to play"),
+    ],
+)
+def test_what_cannot_be_played_is_refused_at_once(
+    options: Any, words: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(costs, "seconds_per_round", lambda spec: 1e-6)
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(main, ["reproduce", *options])
+    assert result.exit_code == 2
+    assert words in result.output
+    assert not any(tmp_path.iterdir())
+
+
+def test_why_a_data_set_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(name: str) -> None:
+        raise InputError(f"{name} is not here, for a reason")
+
+    monkeypatch.setattr(reproduction, "load", load)
+    monkeypatch.setattr(costs, "seconds_per_round", lambda spec: 1e-6)
+    options = ["--only", "fig3", "--datasets", "optdigits", "--scale", "desk", "--yes", "--out", str(tmp_path / "out")]
+    result = CliRunner().invoke(main, ["reproduce", *options])
+    assert result.exit_code == 2
+    assert result.output.splitlines()[-1] == "Error: optdigits is missing: optdigits is not here, for a reason"
+
+
 def test_some_data_sets_only(tmp_path: Path) -> None:
     options = ["reproduce", "--out", str(tmp_path / "out"), "--only", "fig2,appendix", "--datasets"]
     result = CliRunner().invoke(main, [*options, "iris"])
@@ -222,6 +325,13 @@ def test_the_time_is_measured_and_near(tmp_path: Path) -> None:
     took = float(results.load().seconds.sum()) / 3600
     assert before == pytest.approx(took, rel=1.0)  # other work on the machine moves both
     assert costs.hours(specs, results, 1) == pytest.approx(took, rel=0.3)
+
+
+def test_more_threads_than_cores_are_no_faster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(costs, "seconds_per_round", lambda spec: 1e-6)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    plan = reproduction.Plan(paper.SCALES["smoke"], ("fig3",), Results(tmp_path))
+    assert plan.hours(100) == plan.hours(2) == plan.hours(None) == plan.hours(1) / 2
 
 
 def test_no_network_is_trained_to_the_end_for_the_estimate(monkeypatch: pytest.MonkeyPatch) -> None:

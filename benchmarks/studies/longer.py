@@ -66,7 +66,7 @@ cells. Made by `make study NAME=longer`.
 
 ## Rounds until the error is down to RCNBF's after {ROUNDS:,}
 
-{framed(reach.loc[:, (reach != "").any()])}
+{framed(reach.loc[:, (reach != "not played").any()])}
 
 ## Figure 3 of the paper: what γ is worth to RCINE
 
