@@ -124,7 +124,8 @@ class TestClaims:
         assert "within .05 in 4 of 6 cells, not identified by most seeds in 2;" in claim.evidence
         table = rate_table(runs).set_index(["rho0", "rho1"])
         assert table.loc[0.4, 0.4][["seeds", "played"]].tolist() == [2, 5]
-        assert rates_shape(rate_table(runs), ["iris"], self.T)["Iris: plateaus"].tolist()[0] == "not identified"
+        shown = rates_shape(rate_table(runs), ["iris"], self.T)["Iris: plateaus"].tolist()
+        assert (shown[0], shown[1], shown[5]) == ("not identified", "0.150, 0.150", "0.400, 0.400 (2 of 5)")
 
 
 def test_the_report_has_no_empty_cell_and_says_what_stands_in(smoke: Any) -> None:
@@ -133,6 +134,8 @@ def test_the_report_has_no_empty_cell_and_says_what_stands_in(smoke: Any) -> Non
     assert "not identified" in page.split("Table 2")[1].split("<h2>")[0]
     assert "no verdicts. Embedded data stands in: digits (embedded) for MNIST (UCI 8×8), " in page
     assert "0.0 core" not in page
+    glance = page.split("At a glance")[1]
+    assert re.search(r'<svg style="min-width: min\(44rem, 2[\d.]+pt\); max-width', glance)  # one panel: a phone's
 
 
 def test_rows_of_figure_2_are_in_the_order_of_the_paper() -> None:

@@ -208,7 +208,7 @@ def rates_shape(rates: pd.DataFrame, datasets: Sequence[str], rounds: int) -> pd
             mine = here[(here.dataset == dataset) & (here.estimator == estimator)].set_index(["rho0", "rho1"])
             if len(mine):
                 found = [mine.loc[rates] if rates in mine.index else None for rates in NOISE]
-                texts = [_NOT_PLAYED if row is None else _two(row.rho0_hat, row.rho1_hat) for row in found]
+                texts = [_NOT_PLAYED if row is None else _found(row) for row in found]
                 columns[f"{NAMES[dataset]}: {words}"] = texts
     return pd.DataFrame(columns) if len(columns) > 1 else pd.DataFrame()
 
@@ -273,8 +273,17 @@ def _stand_ins(swap: Mapping[str, str]) -> str:
     return f"This scale shows that all works, and gives no verdicts. Embedded data stands in: {'; '.join(told)}."
 
 
+def _found(cell: pd.Series) -> str:
+    """Estimated rates, and how many seeds they are of if some identified none."""
+    if not cell.seeds:
+        return "not identified"
+    return _two(cell.rho0_hat, cell.rho1_hat) + (
+        f" ({cell.seeds} of {cell.played})" if cell.seeds < cell.played else ""
+    )
+
+
 def _two(rho0: float, rho1: float) -> str:
-    return "not identified" if np.isnan(rho0) else f"{rho0:.3f}, {rho1:.3f}"
+    return f"{rho0:.3f}, {rho1:.3f}"
 
 
 def _page(done: Reproduction, claims: list[Claim], drawn: dict[str, str], tables: dict[str, pd.DataFrame]) -> str:
