@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import re
+import subprocess
+import sys
+import time
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -18,7 +22,7 @@ from fliptron.cli.group import commands as main
 from fliptron.datasets.registry import Entry
 from fliptron.experiments import costs, paper, reproduction, tuning
 from fliptron.experiments.plan import grid
-from fliptron.experiments.runner import play
+from fliptron.experiments.runner import Watch, play
 from fliptron.noise.estimate import Estimate
 from fliptron.noise.published import NREst
 from fliptron.refusals import InputError
@@ -356,3 +360,27 @@ def test_python_learners_play_in_processes_and_give_the_same_numbers(tmp_path: P
     assert [play(specs, store, processes=store is stores[1], jobs=2) for store in stores] == [0, 0]
     errors = [store.load().sort_values("seed").error.tolist() for store in stores]
     assert errors[0] == errors[1]
+
+
+def test_ctrl_c_does_not_wait_for_what_processes_play(tmp_path: Path) -> None:
+    rounds = [(300, [0]), (3_000_000, [1])]  # the second takes minutes
+    common: Any = {"datasets": ["iris"], "rates": [(0.2, 0.4)], "learners": {"VowpalWabbit": {}}}
+    specs = [spec for T, seeds in rounds for spec in grid(**common, rounds=T, seeds=seeds)]
+
+    class Pressed(Watch):
+        def finished(self, runs: Any) -> None:
+            raise KeyboardInterrupt
+
+    results, began = Results(tmp_path), time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        play(specs, results, processes=True, jobs=2, watch=Pressed())
+    assert time.monotonic() - began < 60
+    assert len(results.done()) == 1
+    assert not multiprocessing.active_children()
+
+
+def test_a_process_whose_parent_was_killed_while_it_began_ends_too() -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    code = f"import time; from fliptron.experiments import runner; runner._end_with_parent({gone.pid}); time.sleep(60)"
+    assert subprocess.run([sys.executable, "-c", code], timeout=45, check=False).returncode == 1

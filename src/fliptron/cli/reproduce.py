@@ -60,6 +60,7 @@ def reproduce(
     folder = writable(out)
     results, size = Results(folder / "results"), paper.SCALES[scale]
     plan = Plan(size, paper.parts_of(size, _parts(only), _parts(without)), results, _parts(datasets))
+    click.echo("Measuring what a round costs here …", err=True)
     time = plan.hours(jobs if cluster is None else 1)
     if time > 0:
         shared = "" if cluster is None else " of one core like those here, which the cluster's workers share"

@@ -158,7 +158,7 @@ def _slopes(field: Field, horizon: int) -> list[Claim]:
         f"against {_mean(others, 2)} for the others without ({len(others)}), cells that stopped making mistakes left "
         "out"
     )
-    text = "The slopes of RCNBF and RCINE under noise are comparable to the others' without noise"
+    text = "The slopes of RCNBF and RCINE under noise are comparable to the others' without noise, or steeper"
     enough = _fewest(field.values()) >= FEWEST
     return [Claim(text, horizon, verdict if enough else _verdict(0, 0, 1, _fewest(field.values())), evidence)]
 
