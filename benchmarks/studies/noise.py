@@ -67,7 +67,8 @@ def write(runs: pd.DataFrame, docs: Path) -> list[Path]:
 
 Mean error of the played label ± half the 95 % interval over {len(SEEDS)} seeds, as both flip rates grow: ρ0 = ρ1 = ρ.
 All but {" and ".join(PLAIN)} have the setting that was best for the cell on other seeds; RCNBF and those called "told"
-are told the true rates. Made by `make study NAME=noise`.
+are told the true rates. Where bits are not late, Delaytron decides as Banditron does, and told the rates as RCNBF.
+Made by `make study NAME=noise`.
 
 ![Error against the flip rate](../images/noise-grows.png)
 

@@ -261,7 +261,11 @@ def _rounds(rounds: int, played: int) -> str:
 
 
 def _cost(hours: float) -> str:
-    return f"{hours:.1f} core-hours" if hours >= 1 else f"{60 * hours:.1f} core-minutes"
+    """Time of one core, in a unit that leaves something before the point."""
+    for unit, parts in (("hours", 1), ("minutes", 60)):
+        if hours * parts >= 1:
+            return f"{hours * parts:.1f} core-{unit}"
+    return f"{hours * 3600:.1f} core-seconds"
 
 
 def _stand_ins(swap: Mapping[str, str]) -> str:
