@@ -278,6 +278,14 @@ def test_what_cannot_be_played_is_refused_at_once(
     assert not any(tmp_path.iterdir())
 
 
+def test_the_time_on_a_cluster_is_that_of_one_core(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(costs, "seconds_per_round", lambda spec: 1e-4)
+    options = ["--only", "fig3", "--out", str(tmp_path), "--cluster", "tcp://127.0.0.1:1"]
+    result = CliRunner().invoke(main, ["reproduce", *options])
+    assert result.exit_code == 2
+    assert "About 1 minute of one core like those here, which the cluster's workers share." in result.output
+
+
 def test_why_a_data_set_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def load(name: str) -> None:
         raise InputError(f"{name} is not here, for a reason")
@@ -383,4 +391,5 @@ def test_a_process_whose_parent_was_killed_while_it_began_ends_too() -> None:
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     code = f"import time; from fliptron.experiments import runner; runner._end_with_parent({gone.pid}); time.sleep(60)"
-    assert subprocess.run([sys.executable, "-c", code], timeout=45, check=False).returncode == 1
+    done = subprocess.run([sys.executable, "-c", code], timeout=45, check=False, capture_output=True)
+    assert (done.returncode, done.stderr) == (1, b"")
