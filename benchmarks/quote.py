@@ -77,6 +77,7 @@ steps errs far less than RCNBF.
         numbers(f"Table 1: estimated rates after {first:,} rounds", rates_shape(rates, list(MAIN), first)),
         numbers(f"Table 2: estimated rates after {first:,} rounds", rates_shape(rates, list(EXTRA), first)),
         picture("drift", "What NREst estimates as the classifier improves"),
+        picture("drift-long", "What NREst estimates in the longest run"),
         picture("appendix-middle", f"Appendix: the (0.25, 0.25) setting, {longest:,} rounds"),
         picture("appendix", f"Appendix: Iris and SynSep, {longest:,} rounds"),
         numbers(f"Variants of the baselines, {first:,} rounds", variants),

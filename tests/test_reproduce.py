@@ -27,7 +27,7 @@ from fliptron.noise.estimate import Estimate
 from fliptron.noise.published import NREst
 from fliptron.refusals import InputError
 from fliptron.report.claims import FEWEST, check_claims, rate_table
-from fliptron.report.reproduction import rates_shape
+from fliptron.report.reproduction import _pictures, rates_shape
 from fliptron.results import Results
 
 
@@ -145,6 +145,28 @@ def test_the_report_has_no_empty_cell_and_says_what_stands_in(smoke: Any) -> Non
 def test_rows_of_figure_2_are_in_the_order_of_the_paper() -> None:
     assert paper.FIGURE_2 == ((0.0, 0.0), (0.15, 0.15), (0.4, 0.4), (0.2, 0.4), (0.4, 0.2))
     assert sorted(paper.FIGURES) == sorted(paper.NOISE)
+
+
+def test_runs_of_different_lengths_do_not_share_a_figure() -> None:
+    columns = ["learner", "dataset", "rho0", "rho1", "seed", "rounds", "details", "checkpoints", "greedy_mistakes"]
+    estimates = json.dumps({"estimates": [[50, 0.1, 0.2], [100, 0.2, 0.4]]})
+    rows = [
+        ("RCINE-NREst", dataset, 0.2, 0.4, 0, T, estimates, [T // 2, T], [T // 4, T // 3])
+        for dataset, T in (("iris", 100), ("synsep", 100), ("iris", 1000))
+    ]
+    done = reproduction.Reproduction(
+        scale=paper.SCALES["smoke"],
+        runs=pd.DataFrame(rows, columns=columns),
+        sweep=pd.DataFrame(columns=columns),
+        chosen=pd.DataFrame(),
+        failures=pd.DataFrame(),
+        missing={},
+        failed=0,
+        hours=1.0,
+    )
+    found = _pictures(done, pd.DataFrame(columns=["rounds", "learner"]))
+    ends = {name: [axes.get_xlim()[1] for axes in picture().axes] for name, (_, picture) in found.items()}
+    assert ends == {"drift": [100, 100], "drift-long": [1000]}
 
 
 def test_vowpal_wabbit_plays_where_it_is_installed(smoke: Any) -> None:

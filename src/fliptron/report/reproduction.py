@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -51,6 +52,7 @@ CHOICES = (
 )
 """What this reproduction does where the paper is silent."""
 _NOT_PLAYED = "not played"
+_DRIFTS = ("drift", "drift-long")
 _REACH = ("RCNBF", "RCINE", "AveragedRCNBF", "AnytimeRCNBF", "LeastMeanSquares", "RidgeRegression", "Fliptron")
 
 
@@ -108,8 +110,9 @@ def _pictures(done: Reproduction, errors: pd.DataFrame) -> dict[str, tuple[str, 
         & (done.runs.rho1 == 0.4)
         & (done.runs.details != "{}")
     ]
-    if len(drift):
-        found["drift"] = ("What NREst estimates as the classifier improves", lambda: rate_paths(drift))
+    for name, T in zip(_DRIFTS, sorted(set(drift.rounds)), strict=False):
+        title = f"What NREst estimates as the classifier improves, {T:,} rounds"
+        found[name] = (title, partial(rate_paths, drift[drift.rounds == T]))
     if main and "RCNBF" in learners:
         found["appendix-middle"] = (
             f"Appendix: the (0.25, 0.25) setting, {longest:,} rounds",
@@ -322,7 +325,7 @@ def _page(done: Reproduction, claims: list[Claim], drawn: dict[str, str], tables
         drawn.get("figure3", ""),
         frame(f"Table 1: estimated rates after {first:,} rounds", rates_shape(tables["rates"], list(MAIN), first)),
         frame(f"Table 2: estimated rates after {first:,} rounds", rates_shape(tables["rates"], list(EXTRA), first)),
-        drawn.get("drift", ""),
+        *(drawn.get(name, "") for name in _DRIFTS),
         drawn.get("appendix-middle", ""),
         drawn.get("appendix", ""),
         frame(
