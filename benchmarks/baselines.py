@@ -36,9 +36,20 @@ def in_short(errors: pd.DataFrame) -> str:
     return f"With bounded steps BPA errs less {' and '.join(told)}."
 
 
+def other_data(made: pd.DataFrame, known: pd.DataFrame) -> str:
+    """Data sets of which the reproduction had another copy, in a sentence; nothing if there are none."""
+    played = made[made.what.str.startswith("SHA-256 of ") & ~made.here.isin(known.here)]
+    others = [name.removeprefix("SHA-256 of ") for name in played.what]
+    return (
+        f" Their {' and '.join(others)} had other checksums than these: features of a network that was trained anew."
+        if others
+        else ""
+    )
+
+
 def main(folder: Path) -> None:
     played, made = (pd.read_csv(folder / f"tables/{name}.csv") for name in ("errors", "made"))
-    known = pd.read_csv("docs/tables/paper/errors.csv")
+    known, before = (pd.read_csv(f"docs/tables/paper/{name}.csv") for name in ("errors", "made"))
     errors = pd.concat([known[known.learner.isin(BESIDE)], played[played.learner.isin(VARIANTS)]])
     text = f"""# Other readings of the baselines
 
@@ -46,7 +57,8 @@ BPA is read in more than one way. Ours has margin 1 for right labels, as in the 
 author's. PA-I and PA-II bound its steps by an aggressiveness C, chosen with γ. SOBA keeps the diagonal of its matrix;
 SOBA-full, which keeps the whole, plays where K·d is at most 640. All play {ROUNDS:,} rounds by settings chosen for the
 cell on other seeds, from a grid that climbs until its edge does not win. RCNBF stands beside them. Made by the command
-below and then `python benchmarks/baselines.py`; BPA, SOBA and RCNBF are from [the reproduction](../reproduction.md).
+below and then `python benchmarks/baselines.py`; BPA, SOBA and RCNBF are from
+[the reproduction](../reproduction.md).{other_data(made, before)}
 
 {in_short(errors)}
 The paper has plain BPA alone, whose steps are as long as a bit demands; and bits lie. A bound makes each step a small

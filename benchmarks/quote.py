@@ -70,11 +70,14 @@ steps errs far less than RCNBF.
         "## What the paper leaves open, and what was chosen\n\n" + "".join(f"- {choice}\n" for choice in CHOICES),
         "Errata are in [the theory](theory.md).\n",
         picture("figure2", f"Figure 2: average error rates, {longest:,} rounds"),
-        numbers(f"The numbers behind Figure 2, {longest:,} rounds", errors_shape(errors, PAPER, longest)),
+        numbers(
+            f"The numbers behind Figure 2 and the appendix, {longest:,} rounds", errors_shape(errors, PAPER, longest)
+        ),
         picture("figure3", "Figure 3: RCINE's error against γ"),
         numbers(f"Table 1: estimated rates after {first:,} rounds", rates_shape(rates, list(MAIN), first)),
         numbers(f"Table 2: estimated rates after {first:,} rounds", rates_shape(rates, list(EXTRA), first)),
         picture("drift", "What NREst estimates as the classifier improves"),
+        picture("drift-long", "What NREst estimates in the longest run"),
         picture("appendix-middle", f"Appendix: the (0.25, 0.25) setting, {longest:,} rounds"),
         picture("appendix", f"Appendix: Iris and SynSep, {longest:,} rounds"),
         numbers(f"Variants of the baselines, {first:,} rounds", variants),

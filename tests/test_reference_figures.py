@@ -55,8 +55,12 @@ class TestPapersWords:
         early = trace.mistakes[np.searchsorted(trace.rounds, rounds // 3)]
         assert early < 600
         assert trace.mistakes[-1] - early < 0.05 * early
-        flipped = simulate(make(n_classes=9, n_features=400, seed=1), load("synsep"), rates=(0.0, 0.2), rounds=5000)
-        assert flipped.error > 0.4
+        for rates, least, most in (
+            ((0.0, 0.2), 0.4, 0.9),
+            ((0.2, 0.0), 0.0, 0.15),
+        ):  # few rounds are wrong: ρ0 is harmless
+            learner = make(n_classes=9, n_features=400, seed=1)
+            assert least < simulate(learner, load("synsep"), rates=rates, rounds=5000).error < most
 
     def test_newtron_learns_synsep_and_survives_known_noise(self) -> None:
         """Hazan & Kale (2011), section 5: on SynSep its error is below Banditron's. Told the rates, it stands noise."""
@@ -65,8 +69,10 @@ class TestPapersWords:
             learner = Newtron(n_classes=9, n_features=400, seed=1, **settings)
             return simulate(learner, load("synsep"), rates=noise, rounds=100_000, seed=1).error
 
-        banditron = Banditron(n_classes=9, n_features=400, gamma=0.014, seed=1)
-        assert error((0.0, 0.0), gamma=0.01, curvature=0.01) < simulate(banditron, load("synsep"), rounds=100_000).error
+        for newtrons, banditrons in ((0.01, 0.014), (0.001, 0.0005)):  # the papers', and the best of each
+            banditron = Banditron(n_classes=9, n_features=400, gamma=banditrons, seed=1)
+            told = simulate(banditron, load("synsep"), rounds=100_000, seed=1).error
+            assert error((0.0, 0.0), gamma=newtrons, curvature=0.01) < 0.7 * told
         assert error((0.2, 0.4), rates=(0.2, 0.4)) < 0.6 * error((0.2, 0.4))
 
     @pytest.mark.parametrize("make", [Gappletron, RDUE])

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
+import os
 import re
+import subprocess
+import sys
+import time
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +22,12 @@ from fliptron.cli.group import commands as main
 from fliptron.datasets.registry import Entry
 from fliptron.experiments import costs, paper, reproduction, tuning
 from fliptron.experiments.plan import grid
-from fliptron.experiments.runner import play
+from fliptron.experiments.runner import Watch, play
 from fliptron.noise.estimate import Estimate
 from fliptron.noise.published import NREst
-from fliptron.report.claims import FEWEST
+from fliptron.refusals import InputError
+from fliptron.report.claims import FEWEST, check_claims, rate_table
+from fliptron.report.reproduction import _pictures, rates_shape
 from fliptron.results import Results
 
 
@@ -68,6 +76,97 @@ def test_two_seeds_give_no_verdict(smoke: Any) -> None:
     assert len(claims) >= 14
     assert claims.verdict.str.startswith("no verdict from").all()
     assert set(claims.horizon) == set(paper.SCALES["smoke"].horizons)
+
+
+ERRORS = {"RCNBF": 0.2, "RCINE": 0.2, "Banditron": 0.5, "BPA": 0.1, "SOBA": 0.5}
+
+
+class TestClaims:
+    """Verdicts on runs that were never played: an error for each learner, the same in every cell."""
+
+    T = 10**6
+
+    def runs(self, seeds: int = 5, **estimates: Any) -> pd.DataFrame:
+        random, at, rows = np.random.default_rng(0), np.array([self.T // 10, self.T // 2, self.T]), []
+        for (rho0, rho1), (learner, error), seed in product(paper.NOISE, ERRORS.items(), range(seeds)):
+            curve = (error + 0.001 * random.random()) * (at / self.T) ** (-0.2 if learner in ("RCNBF", "RCINE") else 0)
+            found = (
+                estimates.get("found", lambda *_: (None, None))(rho0, rho1, seed) if learner == "RCINE" else (None,) * 2
+            )
+            mistakes = np.rint(curve * at).astype(int).tolist()
+            rows.append(("iris", rho0, rho1, learner, self.T, seed, curve[-1], at.tolist(), mistakes, mistakes, *found))
+        columns = ["dataset", "rho0", "rho1", "learner", "rounds", "seed", "error", "checkpoints", "mistakes"]
+        return pd.DataFrame(rows, columns=[*columns, "greedy_mistakes", "rho0_hat", "rho1_hat"])
+
+    def verdicts(self, runs: pd.DataFrame) -> dict[str, Any]:
+        return {claim.text: claim for claim in check_claims(runs, runs.head(0), [self.T])}
+
+    def test_lower_everywhere_holds_and_higher_everywhere_does_not(self) -> None:
+        found = self.verdicts(self.runs())
+        lower = "Under noise RCNBF (true rates) has lower error than {}".format
+        assert found[lower("Banditron")].verdict == found[lower("SOBA")].verdict == "holds"
+        assert found[lower("BPA (best γ, 0 allowed)")].verdict == "does not hold"
+        assert "lower in 0 of 5 noisy cells, not told apart in 0" in found[lower("BPA (best γ, 0 allowed)")].evidence
+        still = found["Under noise the others converge while RCNBF and RCINE are still learning"]
+        assert still.verdict == "holds"
+        assert "RCNBF -0.20 ± 0.00, RCINE -0.20 ± 0.00, Banditron 0.00" in still.evidence
+
+    def test_four_seeds_give_no_verdict(self) -> None:
+        claims = self.verdicts(self.runs(seeds=4, found=lambda rho0, rho1, _: (rho0, rho1)))
+        assert {claim.verdict for claim in claims.values()} == {"no verdict from 4 seeds"}
+
+    def test_rates_that_were_not_identified_are_not_left_out(self) -> None:
+        """At (0, 0) by no seed, at (0.4, 0.4) by two of five, else by all, and rightly."""
+
+        def found(rho0: float, rho1: float, seed: int) -> Any:
+            lost = rho0 == rho1 == 0.0 or (rho0 == rho1 == 0.4 and seed > 1)
+            return (None, None) if lost else (rho0, rho1)
+
+        runs = self.runs(found=found)
+        claim = self.verdicts(runs)["The rates can be estimated (our plateaus)"]
+        assert claim.verdict == "holds in part"
+        assert "within .05 in 4 of 6 cells, not identified by most seeds in 2;" in claim.evidence
+        table = rate_table(runs).set_index(["rho0", "rho1"])
+        assert table.loc[0.4, 0.4][["seeds", "played"]].tolist() == [2, 5]
+        shown = rates_shape(rate_table(runs), ["iris"], self.T)["Iris: plateaus"].tolist()
+        assert (shown[0], shown[1], shown[5]) == ("not identified", "0.150, 0.150", "0.400, 0.400 (2 of 5)")
+
+
+def test_the_report_has_no_empty_cell_and_says_what_stands_in(smoke: Any) -> None:
+    page = (smoke[0] / "report.html").read_text()
+    assert not re.search(r"<td[^>]*></td>", page)
+    assert "not identified" in page.split("Table 2")[1].split("<h2>")[0]
+    assert "no verdicts. Embedded data stands in: digits (embedded) for MNIST (UCI 8×8), " in page
+    assert "0.0 core" not in page
+    glance = page.split("At a glance")[1]
+    assert re.search(r'<svg style="min-width: min\(44rem, 2[\d.]+pt\); max-width', glance)  # one panel: a phone's
+
+
+def test_rows_of_figure_2_are_in_the_order_of_the_paper() -> None:
+    assert paper.FIGURE_2 == ((0.0, 0.0), (0.15, 0.15), (0.4, 0.4), (0.2, 0.4), (0.4, 0.2))
+    assert sorted(paper.FIGURES) == sorted(paper.NOISE)
+
+
+def test_runs_of_different_lengths_do_not_share_a_figure() -> None:
+    columns = ["learner", "dataset", "rho0", "rho1", "seed", "rounds", "details", "checkpoints", "greedy_mistakes"]
+    estimates = json.dumps({"estimates": [[50, 0.1, 0.2], [100, 0.2, 0.4]]})
+    rows = [
+        ("RCINE-NREst", dataset, 0.2, 0.4, 0, T, estimates, [T // 2, T], [T // 4, T // 3])
+        for dataset, T in (("iris", 100), ("synsep", 100), ("iris", 1000))
+    ]
+    done = reproduction.Reproduction(
+        scale=paper.SCALES["smoke"],
+        runs=pd.DataFrame(rows, columns=columns),
+        sweep=pd.DataFrame(columns=columns),
+        chosen=pd.DataFrame(),
+        failures=pd.DataFrame(),
+        missing={},
+        failed=0,
+        hours=1.0,
+    )
+    found = _pictures(done, pd.DataFrame(columns=["rounds", "learner"]))
+    ends = {name: [axes.get_xlim()[1] for axes in picture().axes] for name, (_, picture) in found.items()}
+    assert ends == {"drift": [100, 100], "drift-long": [1000]}
 
 
 def test_vowpal_wabbit_plays_where_it_is_installed(smoke: Any) -> None:
@@ -180,6 +279,47 @@ def test_unknown_parts_are_refused(tmp_path: Path) -> None:
         assert "'fig9' is not a part of the paper; some of fig2" in result.output
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--jobs", "-3"], "jobs is -3; a whole number of at least 1"),
+        (["--jobs", "0"], "jobs is 0; a whole number of at least 1"),
+        (["--out", ""], "--out is empty; the name of a folder is expected"),
+        (["--only", "fig3", "--datasets", "iris"], "no such part plays on such a data set at this scale"),
+        (["--without", ",".join(paper.PARTS)], "nothing is left to play"),
+    ],
+)
+def test_what_cannot_be_played_is_refused_at_once(
+    options: Any, words: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(costs, "seconds_per_round", lambda spec: 1e-6)
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(main, ["reproduce", *options])
+    assert result.exit_code == 2
+    assert words in result.output
+    assert not any(tmp_path.iterdir())
+
+
+def test_the_time_on_a_cluster_is_that_of_one_core(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(costs, "seconds_per_round", lambda spec: 1e-4)
+    options = ["--only", "fig3", "--out", str(tmp_path), "--cluster", "tcp://127.0.0.1:1"]
+    result = CliRunner().invoke(main, ["reproduce", *options])
+    assert result.exit_code == 2
+    assert "About 1 minute of one core like those here, which the cluster's workers share." in result.output
+
+
+def test_why_a_data_set_is_missing_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(name: str) -> None:
+        raise InputError(f"{name} is not here, for a reason")
+
+    monkeypatch.setattr(reproduction, "load", load)
+    monkeypatch.setattr(costs, "seconds_per_round", lambda spec: 1e-6)
+    options = ["--only", "fig3", "--datasets", "optdigits", "--scale", "desk", "--yes", "--out", str(tmp_path / "out")]
+    result = CliRunner().invoke(main, ["reproduce", *options])
+    assert result.exit_code == 2
+    assert result.output.splitlines()[-1] == "Error: optdigits is missing: optdigits is not here, for a reason"
+
+
 def test_some_data_sets_only(tmp_path: Path) -> None:
     options = ["reproduce", "--out", str(tmp_path / "out"), "--only", "fig2,appendix", "--datasets"]
     result = CliRunner().invoke(main, [*options, "iris"])
@@ -224,6 +364,13 @@ def test_the_time_is_measured_and_near(tmp_path: Path) -> None:
     assert costs.hours(specs, results, 1) == pytest.approx(took, rel=0.3)
 
 
+def test_more_threads_than_cores_are_no_faster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(costs, "seconds_per_round", lambda spec: 1e-6)
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    plan = reproduction.Plan(paper.SCALES["smoke"], ("fig3",), Results(tmp_path))
+    assert plan.hours(100) == plan.hours(2) == plan.hours(None) == plan.hours(1) / 2
+
+
 def test_no_network_is_trained_to_the_end_for_the_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
     trained, estimate = [], NREst.estimate
 
@@ -243,3 +390,28 @@ def test_python_learners_play_in_processes_and_give_the_same_numbers(tmp_path: P
     assert [play(specs, store, processes=store is stores[1], jobs=2) for store in stores] == [0, 0]
     errors = [store.load().sort_values("seed").error.tolist() for store in stores]
     assert errors[0] == errors[1]
+
+
+def test_ctrl_c_does_not_wait_for_what_processes_play(tmp_path: Path) -> None:
+    rounds = [(300, [0]), (3_000_000, [1])]  # the second takes minutes
+    common: Any = {"datasets": ["iris"], "rates": [(0.2, 0.4)], "learners": {"VowpalWabbit": {}}}
+    specs = [spec for T, seeds in rounds for spec in grid(**common, rounds=T, seeds=seeds)]
+
+    class Pressed(Watch):
+        def finished(self, runs: Any) -> None:
+            raise KeyboardInterrupt
+
+    results, began = Results(tmp_path), time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        play(specs, results, processes=True, jobs=2, watch=Pressed())
+    assert time.monotonic() - began < 60
+    assert len(results.done()) == 1
+    assert not multiprocessing.active_children()
+
+
+def test_a_process_whose_parent_was_killed_while_it_began_ends_too() -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    code = f"import time; from fliptron.experiments import runner; runner._end_with_parent({gone.pid}); time.sleep(60)"
+    done = subprocess.run([sys.executable, "-c", code], timeout=45, check=False, capture_output=True)
+    assert (done.returncode, done.stderr) == (1, b"")

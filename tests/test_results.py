@@ -170,6 +170,12 @@ class TestFolders:
         with store.driven():
             pass
 
+    def test_who_drives_removes_what_a_killed_driver_left(self, store: Any) -> None:
+        (store.folder / ".0123-4567.parquet.here.1.89abcdef.part").write_bytes(b"half of a par")
+        with store.driven():
+            assert not list(store.folder.glob(".*.part"))
+        assert len(store.done()) == 3
+
     def test_reading_while_another_process_merges(self, store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         real, calls = store._parts, []
 

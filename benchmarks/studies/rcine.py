@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from fliptron.experiments.paper import FIGURE_2
+from fliptron.experiments.paper import NOISE as ALL
 from fliptron.experiments.plan import Spec, grid
 from fliptron.report.statistics import interval, plus_minus
 from tabular import pair, save, table
 
 DATA = ("digits", "optdigits")
-NOISE = FIGURE_2[1:]
+NOISE = tuple(rates for rates in ALL if rates not in ((0.0, 0.0), (0.25, 0.25)))
 ROUNDS = 1_000_000
 SEEDS = range(10)
 

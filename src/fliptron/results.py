@@ -222,6 +222,8 @@ class Results:
             file.truncate(0)
             file.write(str(os.getpid()))
             file.flush()
+            for left in self.folder.glob(".*.parquet.*.part"):  # by one that was killed: who plays is alone here
+                left.unlink(missing_ok=True)
             yield
 
     def _read(self, database: DuckDBPyConnection) -> None:

@@ -116,6 +116,8 @@ def writable(out: str) -> Any:
     """The folder that an option names, if it can be written."""
     from fliptron.output import writable_folder  # noqa: PLC0415  # when it is needed
 
+    if not out:
+        raise InputError("--out is empty; the name of a folder is expected")
     try:
         return writable_folder(out)
     except InputError as error:

@@ -60,9 +60,11 @@ def reproduce(
     folder = writable(out)
     results, size = Results(folder / "results"), paper.SCALES[scale]
     plan = Plan(size, paper.parts_of(size, _parts(only), _parts(without)), results, _parts(datasets))
-    time = plan.hours(jobs)
+    click.echo("Measuring what a round costs here …", err=True)
+    time = plan.hours(jobs if cluster is None else 1)
     if time > 0:
-        click.echo(f"About {max(round(time * 60), 1)} minutes." if time < 2 else f"About {time:.1f} hours.", err=True)
+        shared = "" if cluster is None else " of one core like those here, which the cluster's workers share"
+        click.echo(f"About {_told(time)}{shared}.", err=True)
     if time >= 2 and not (yes or _agreed()):
         raise SystemExit(1)
     plan.prepare()
@@ -79,6 +81,12 @@ def reproduce(
     click.echo(f"Report: {page}")
     if done.failed or done.missing:
         raise SystemExit(1)
+
+
+def _told(hours: float) -> str:
+    """A time as people say it."""
+    minutes = max(round(hours * 60), 1)
+    return f"{hours:.1f} hours" if hours >= 2 else f"{minutes} minute{'s' if minutes > 1 else ''}"
 
 
 def _agreed() -> bool:

@@ -16,7 +16,7 @@ from fliptron.experiments import costs
 from fliptron.experiments.paper import ENTRANTS, NAMES, Scale, Stage, cells
 from fliptron.experiments.plan import Spec
 from fliptron.experiments.tuning import Task, choose, climb, guess, neighbours, pilots, task_of
-from fliptron.refusals import InputError, one_of
+from fliptron.refusals import InputError, one_of, whole
 from fliptron.results import Results
 
 Play = Callable[[str, Sequence[Spec]], int]
@@ -65,16 +65,18 @@ class Plan:
         self._look([name for name in absent if any(file.url is None for file in REGISTRY[name].files)])
 
     def hours(self, jobs: int | None = None) -> float:
-        """The time that is left, by costs measured here. Loads no data set."""
+        """The time that is left, by costs measured here, on so many cores. Loads no data set."""
+        cores = os.cpu_count() or 1
         walk = _Walk(self, play=None)
         walk.all()
-        return costs.hours(walk.left, self.results, jobs or os.cpu_count() or 1)
+        return costs.hours(walk.left, self.results, cores if jobs is None else min(whole("jobs", jobs, 1), cores))
 
     def prepare(self) -> None:
         """Load the data sets, and see which are missing."""
         self._look(self._datasets())
         if not self._datasets():
-            raise InputError("none of the data sets is here; see `fliptron data`")
+            why = "; ".join(f"{name} is missing: {each}" for name, each in self.missing.items())
+            raise InputError(why or "nothing is left to play: no such part plays on such a data set at this scale")
 
     def _datasets(self) -> list[str]:
         names = (name for _, wanted in self._stages() for datasets in wanted.values() for name in datasets)

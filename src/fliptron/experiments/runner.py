@@ -137,7 +137,7 @@ def _drain(
             future.cancel()
         raise
     finally:
-        if not together:
+        if isinstance(pool, ThreadPoolExecutor):  # processes do not see the sign: whoever made them ends them
             pool.shutdown(cancel_futures=True)
         _STOP.clear()
     return failed
@@ -286,7 +286,8 @@ def _batches(specs: Sequence[Spec], most: int) -> Iterator[list[Spec]]:
 @contextmanager
 def _processes(count: int | None) -> Iterator[Executor]:
     """Processes, for learners that spend their time in Python and would wait for one another's lock."""
-    with ProcessPoolExecutor(count, mp_context=get_context("spawn"), initializer=_end_with_parent) as pool:
+    context, ours = get_context("spawn"), (os.getpid(),)
+    with ProcessPoolExecutor(count, mp_context=context, initializer=_end_with_parent, initargs=ours) as pool:
         children = pool._processes  # the pool itself waits for what is being played
         try:
             yield pool
@@ -296,10 +297,9 @@ def _processes(count: int | None) -> Iterator[Executor]:
             raise
 
 
-def _end_with_parent() -> None:
-    """Let Ctrl-C be the parent's business, and end when the parent is gone, even if it was killed."""
+def _end_with_parent(parent: int) -> None:
+    """Let Ctrl-C be the parent's business, and end when the parent is gone, even if it was killed before this began."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = os.getppid()
 
     def watch() -> None:
         while os.getppid() == parent:

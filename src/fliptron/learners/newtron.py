@@ -180,9 +180,10 @@ class Newtron(Learner):
     `rates`: a form that its authors do not have. The diagonal form (their PNewtron) keeps the diagonal of A: O(K·d) per
     round instead of O(K²·d²).
 
-    Where sources differ: public codes project or not, and some play the label of highest probability; here W is
-    projected and the label is drawn, as in the paper. p is taken from the weights that learn, so that the estimate
-    stays unbiased when feedback is late.
+    Where sources differ: public codes project or not, and some play the label of highest probability; here the label is
+    drawn, as in the paper, and W is the nearest point of the ball. The paper's W is the best one in the ball by its own
+    quadratic objective, :math:`-(A + \lambda I)^{-1} b` with the λ that brings it there: the same where the ball does
+    not bind. p is taken from the weights that learn, so that the estimate stays unbiased when feedback is late.
 
     Parameters
     ----------

@@ -69,7 +69,7 @@ class BPA(Learner):
     gamma
         Exploration in [0, 1], a number or an `Exploration`.
     correct_margin
-        m, from 0 to 10⁹: 1 in the paper, 0 in Zhong's own code.
+        m, from 0 to 10⁹: 1 in Zhong & Daucé's paper and in the code of the RCNBF paper's lab, 0 in Zhong's own code.
     variant
         "PA", "PA-I" or "PA-II".
     aggressiveness

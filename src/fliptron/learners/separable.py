@@ -128,7 +128,9 @@ class Separable(Learner):
 
     Where every class is separated from the rest by a margin, the number of mistakes is bounded by K over the squared
     margin, however many rounds there are. It has no defence against flipped bits: a right label told as wrong is pushed
-    away, and a wrong one told as right pushes all others away.
+    away, and a wrong one told as right pushes all others away. Where classes are separated, ρ1 ruins it and ρ0 does
+    little harm: once it has learnt, hardly a round is wrong that could be told as right, and any round may be told as
+    wrong.
 
     Parameters
     ----------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from functools import partial
 from html import escape as _escape
@@ -12,7 +13,7 @@ escape = partial(_escape, quote=False)
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 64rem; margin: 2rem auto; padding: 0 1rem; color: #222; }
 h1 { font-size: 1.5rem; } svg { width: 100%; height: auto; }
-.figure { overflow-x: auto; } .figure svg { min-width: 44rem; }
+.figure { overflow-x: auto; }
 .table { overflow-x: auto; } table { border-collapse: collapse; margin: 1rem 0; }
 th, td { padding: .3rem .8rem; text-align: left; }
 th { border-bottom: 2px solid #222; } td { border-bottom: 1px solid #ddd; }
@@ -41,8 +42,11 @@ def section(title: str, content: str) -> str:
 
 
 def picture(svg: str) -> str:
-    """A figure, from its SVG file."""
-    return f'<div class="figure">{svg[svg.index("<svg") :]}</div>'
+    """A figure, from its SVG file: as wide as the page within what can be read well."""
+    width = re.search(r'<svg[^>]* width="([\d.]+)pt"', svg)
+    drawn = float(width[1]) if width else 720.0
+    bounds = f"min-width: min(44rem, {0.75 * drawn:g}pt); max-width: {1.25 * drawn:g}pt"
+    return f'<div class="figure"><svg style="{bounds}"{svg[svg.index("<svg") + 4 :]}</div>'
 
 
 def paragraph(text: str, kind: str = "") -> str:
