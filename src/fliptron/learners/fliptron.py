@@ -61,6 +61,7 @@ PRECISE = 32
 KINDS = {DATA: "data", NOISE: "noise", LOST: "lost"}
 """What an alarm says."""
 _FEWEST = 100.0  # bits of either kind that forgetting leaves
+_LEAST_BETA = 1e-9  # of rates that are told: with less, a bit says nothing that a float can hold
 
 
 class Alarm(NamedTuple):
@@ -140,7 +141,7 @@ class Fliptron(Learner):
         Which part of Σ_r is kept: "full", "axes", "diagonal", or "auto", which decides by the size K·d² and by whether
         the first example is sparse.
     rates
-        (ρ0, ρ1) where they are known; None: they are learnt.
+        (ρ0, ρ1) where they are known, with 1 − ρ0 − ρ1 at least 10⁻⁹; None: they are learnt.
     half_life
         Rounds, from 1,000 to 10¹⁵, after which what was learnt counts half, for a world that drifts. None: nothing is
         forgotten unless an alarm says that the world has changed.
@@ -178,6 +179,10 @@ class Fliptron(Learner):
         seed: int = 0,
     ) -> None:
         self.told = None if rates is None else Rates.of(rates)
+        if self.told is not None and self.told.beta < _LEAST_BETA:
+            raise InputError(
+                f"1 - rho0 - rho1 is {self.told.beta:.2g}; at least {_LEAST_BETA:g} is expected of rates that are told"
+            )
         self.form = one_of("form", form, get_args(Form))
         self.half_life = None if half_life is None else real("half_life", half_life, 1000.0, 1e15)
         if gamma is None:
@@ -381,7 +386,7 @@ class Fliptron(Learner):
         """
         row, _ = self._admit(x)
         label = whole("the label of the decision", self._label(decision), 0, self.n_classes - 1)
-        bit = whole("feedback", feedback, 0, 1)
+        bit = whole("feedback", int(feedback) if isinstance(feedback, bool | np.bool_) else feedback, 0, 1)
         right = None if truth is None else whole("truth", truth, 0, self.n_classes - 1)
         with self.held():
             count_audit(self.state, label == right, bit)
@@ -403,6 +408,9 @@ class Fliptron(Learner):
     def add_label(self) -> None:
         """Let one more label be played from now on. Bits are accounted for anew: a random label is right less often."""
         with self.held():
+            if self._layout is None:  # no example has come, so there is nothing to keep, and its kind may change all
+                self._add_unseen()
+                return
             form, self.form = self.form, self.kept
             try:
                 super().add_label()
@@ -413,6 +421,14 @@ class Fliptron(Learner):
                 self.state.covariance[-1] = np.diag(self.state.prior)
             self.state.memory[:] = 0.0
             self.state.counts[[SINCE, NEXT]] = 0.0
+
+    def _add_unseen(self) -> None:
+        self.n_classes += 1
+        try:
+            self.state = self._start()
+        except InputError:  # there is no room for one more
+            self.n_classes -= 1
+            raise
 
     def room(self) -> int:
         """How many rounds may be learnt before the next step of forgetting, or before the axes turn."""
