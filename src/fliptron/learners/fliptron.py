@@ -121,9 +121,10 @@ class Fliptron(Learner):
     `fliptron.learners.channel` has the details. `estimate()` counts the same bits as `Plateaus` does, and reports
     rates, intervals, a verdict and the true accuracy.
 
-    The length of x does not matter. Up to K·d² = 2¹⁹ every label keeps a full Σ_r, in O(K·d²) per round. Beyond, a
-    dense x is split into what lies along its 32 main axes, where Σ_r is full, and the rest, where only its diagonal is
-    kept, in O(K·d + 32·d); see `fliptron.learners.axes`. Of a sparse x only the diagonal is kept, in O(K·d).
+    The length of x does not matter, but its features should be of one size, as an `Encoder` makes them. Up to K·d² =
+    2¹⁹ every label keeps a full Σ_r, in O(K·d²) per round. Beyond, a dense x is split into what lies along its 32 main
+    axes, where Σ_r is full, and the rest, where only its diagonal is kept, in O(K·d + 32·d); see
+    `fliptron.learners.axes`. Of a sparse x only the diagonal is kept, in O(K·d).
 
     **Change.** A sure label that is right at most half as often as it should be raises an alarm. If all labels
     disappoint, the noise has changed, and the rates are counted anew; otherwise the weights start anew. If some label
