@@ -267,13 +267,17 @@ def test_a_label_that_is_never_right_is_left_alone(digits: Any) -> None:
     assert played[8:].max() < 600
 
 
-def test_the_length_of_x_does_not_matter(digits: Any) -> None:
-    long = Dataset.of(digits.X * 1024.0, digits.y, name="long")
-    errors = [
-        simulate(Fliptron(n_classes=10, n_features=64, seed=1), data, rates=(0.2, 0.4), rounds=5000, seed=1).mistakes
-        for data in (digits, long)
-    ]
-    np.testing.assert_array_equal(*errors)
+@pytest.mark.parametrize(
+    ("form", "times"), [("full", 1024.0), ("full", 2.0**80), ("full", 2.0**-80), ("axes", 2.0**80)]
+)
+def test_the_length_of_x_does_not_matter(form: Any, times: Any, digits: Any) -> None:
+    """Nor where its square is no number in float32, in which covariances are kept."""
+    long, traces = Dataset.of(digits.X * times, digits.y, name="long"), []
+    for data in (digits, long):
+        learner = Fliptron(n_classes=10, n_features=64, form=form, seed=1)
+        traces.append(simulate(learner, data, rates=(0.2, 0.4), rounds=5000, seed=1).mistakes)
+        np.testing.assert_allclose(learner.chances(data.X[:50]).sum(axis=1), 1.0)
+    np.testing.assert_array_equal(*traces)
 
 
 class TestChances:
