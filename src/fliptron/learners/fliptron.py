@@ -142,7 +142,9 @@ class Fliptron(Learner):
         Which part of Σ_r is kept: "full", "axes", "diagonal", or "auto", which decides by the size K·d² and by whether
         the first example is sparse.
     rates
-        (ρ0, ρ1) where they are known, with 1 − ρ0 − ρ1 at least 10⁻⁹; None: they are learnt.
+        (ρ0, ρ1) where they are known, with 1 − ρ0 − ρ1 at least 10⁻⁹; None: they are learnt. Told rates are never
+        doubted, and wrong ones cost far more than none; `estimate()` goes by the bits alone, and shows whether they
+        fit.
     half_life
         Rounds, from 1,000 to 10¹⁵, after which what was learnt counts half, for a world that drifts. None: nothing is
         forgotten unless an alarm says that the world has changed.
