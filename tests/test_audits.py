@@ -87,10 +87,13 @@ def test_what_comes_out_later_is_an_audit_of_its_own(digits: Any) -> None:
     assert now.estimate().details["audited"] == later.estimate().details["audited"] == 1
     later.audit(x, decision, 0, None)
     assert later.estimate().details["audited"] == 2
+    later.audit(x, decision, True, y)  # as `learn` takes it
+    later.audit(x, decision, np.bool_(False), y)
+    assert later.estimate().details["audited"] == 4
     for bad in ((x, decision, 2, y), (x, decision, 1, 10), (x, None, 1, y), (x, (), 1, y), (x[:3], decision, 1, y)):
         with pytest.raises(InputError):
             later.audit(*bad)
-    assert later.estimate().details["audited"] == 2
+    assert later.estimate().details["audited"] == 4
 
 
 def test_a_verified_round_passes_the_same_gate(digits: Any) -> None:

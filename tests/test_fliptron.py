@@ -267,13 +267,17 @@ def test_a_label_that_is_never_right_is_left_alone(digits: Any) -> None:
     assert played[8:].max() < 600
 
 
-def test_the_length_of_x_does_not_matter(digits: Any) -> None:
-    long = Dataset.of(digits.X * 1024.0, digits.y, name="long")
-    errors = [
-        simulate(Fliptron(n_classes=10, n_features=64, seed=1), data, rates=(0.2, 0.4), rounds=5000, seed=1).mistakes
-        for data in (digits, long)
-    ]
-    np.testing.assert_array_equal(*errors)
+@pytest.mark.parametrize(
+    ("form", "times"), [("full", 1024.0), ("full", 2.0**80), ("full", 2.0**-80), ("axes", 2.0**80)]
+)
+def test_the_length_of_x_does_not_matter(form: Any, times: Any, digits: Any) -> None:
+    """Nor where its square is no number in float32, in which covariances are kept."""
+    long, traces = Dataset.of(digits.X * times, digits.y, name="long"), []
+    for data in (digits, long):
+        learner = Fliptron(n_classes=10, n_features=64, form=form, seed=1)
+        traces.append(simulate(learner, data, rates=(0.2, 0.4), rounds=5000, seed=1).mistakes)
+        np.testing.assert_allclose(learner.chances(data.X[:50]).sum(axis=1), 1.0)
+    np.testing.assert_array_equal(*traces)
 
 
 class TestChances:
@@ -381,6 +385,20 @@ class TestAxes:
             simulate(learner, Dataset.of(X, data.y, name="blurred"), rounds=100)
             assert learner.kept == kept
             assert learner.state.W.flags.f_contiguous == (kept == "diagonal")  # by feature
+
+    def test_a_label_that_is_added_before_the_first_example_leaves_that_open(self) -> None:
+        rows = sp.csr_array(np.eye(3, 400))
+        for made, kept in ((rows, "diagonal"), (rows.toarray(), "axes")):
+            learner = Fliptron(n_classes=4, n_features=400, seed=1)
+            learner.add_label()
+            twin = Fliptron(n_classes=5, n_features=400, seed=1)
+            for t in range(30):
+                x = made[[t % 3]] if kept == "diagonal" else made[t % 3]
+                decision = learner.decide(x)
+                assert decision == twin.decide(x)
+                for each in (learner, twin):
+                    each.learn(x, decision, t % 2)
+            assert (learner.kept, learner.params) == (kept, twin.params)
 
     def test_a_turn_changes_no_score_by_much_and_no_weight_is_lost(self) -> None:
         data = blurred(200)
@@ -510,4 +528,6 @@ def test_what_it_cannot_be_is_refused() -> None:
         Fliptron(n_classes=3, n_features=2, half_life=10)
     with pytest.raises(InputError, match="use form='diagonal'"):
         Fliptron(n_classes=10, n_features=40_000, form="full")
+    with pytest.raises(InputError, match=r"1 - rho0 - rho1 is 1\.1e-16; at least 1e-09 is expected"):
+        Fliptron(n_classes=3, n_features=2, rates=(1 - 2**-53, 0.0))
     assert isinstance(Fliptron(n_classes=3, n_features=2).rates, Rates)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from fliptron import (
     LeastMeanSquares,
     Perceptron,
     RidgeRegression,
+    Rounds,
     checks,
     simulate,
 )
@@ -375,15 +377,40 @@ class TestEligibleLabels:
                 assert sum(inverse) == pytest.approx(3000, rel=0.35)
         assert {label for d in decisions for label in (d.label, d.greedy)} <= {1, 3, 4}
 
-    @pytest.mark.parametrize("bad", [[], [6], [-1], [0.5], ["a"], 3, [[1, 2]], [True, False]])
+    @pytest.mark.parametrize("bad", [[], [6], [-1], [0.5], ["a"], 3, [[1, 2]], [[1], [2, 3]], [True, False]])
     def test_what_is_no_set_of_labels_is_refused(self, bad: Any) -> None:
         learner = Banditron(n_classes=6, n_features=4, gamma=0.1, seed=1)
         with pytest.raises(InputError, match="eligible is"):
             learner.decide(np.ones(4), eligible=bad)
         assert learner.rounds == 0
 
+    def test_labels_that_are_told_once_are_enough(self) -> None:
+        """Also where the first try to decide must be given up: x does not lie in one piece."""
+        learner = Banditron(n_classes=6, n_features=4, gamma=0.1, seed=1)
+        for x in (np.ones(4), np.ones((4, 2))[:, 1]):
+            assert learner.decide(x, eligible=(label for label in (2, 5))).label in (2, 5)
+
     def test_all_labels_are_drawn_like_none_said(self, make: Any) -> None:
         x = np.array([1.0, -1.0, 0.5, 0.0])
         some, every = (make(n_classes=6, n_features=4, seed=1) for _ in range(2))
         drawn = [some.decide(x, eligible=range(6)) for _ in range(50)]
         assert drawn == [every.decide(x) for _ in range(50)]
+
+
+def test_rounds_that_do_not_fit_are_not_replayed() -> None:
+    """Compiled code would write beyond its arrays."""
+    learner, X = RidgeRegression(n_classes=3, n_features=2), np.ones((4, 2))
+    good = Rounds.of(label=[0, 1, 2, 0], greedy=[0, 0, 0, 0], probability=np.full(4, 0.5), bit=[0, 1, 0, 1])
+    wrong = np.array([0, 3, 1, 1])
+    for words, given, rounds, scores in (
+        ("label of a round is 3; 0 to 2 are expected", X, replace(good, label=wrong), None),
+        ("greedy of a round is 3; -1 to 2 are expected", X, replace(good, greedy=wrong), None),
+        ("X has 3 rows, and there are 4 rounds", X[:3], good, None),
+        ("X has 8 rows, and there are 4 rounds", np.ones((8, 2)), good, None),
+        (r"scores has shape \(4, 2\); room for 4 rows of 3", X, good, np.empty((4, 2))),
+        ("the rounds are a dict", X, good.columns(), None),
+    ):
+        with pytest.raises(InputError, match=words):
+            learner.replay(given, rounds, scores=scores)
+    assert learner.rounds == 0
+    assert not learner.weights.any()

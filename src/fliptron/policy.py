@@ -155,6 +155,7 @@ class Policy:
     def replay(self, records: Any, rounds: Rounds) -> tuple[Array, Array]:
         """Learn from rounds that were played before; see `Learner.replay`. Labels are the learner's numbers."""
         with self.learner.held():
+            self.learner.check_rounds(rounds)  # before the encoder takes in a record
             return self.learner.replay(self.encoder.encode_all(records), rounds)
 
     def predict(self, records: Any) -> list[Any]:

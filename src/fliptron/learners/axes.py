@@ -43,11 +43,11 @@ _FLAT = 1e-6  # of a row's length: less is rounding
 
 
 @compiled(**PART)
-def split(axes: Array, x: Row, z: Array, left: Array) -> None:
-    """x = Vᵀz + left."""
+def split(axes: Array, x: Row, z: Array, left: Array, scale: float) -> None:
+    """x = Vᵀz + left, times a scale."""
     left[:] = 0.0
     for j in range(size(x)):
-        left[index(x, j)] = value(x, j)
+        left[index(x, j)] = value(x, j) * scale
     scores_of(axes, left, z)
     _subtract(axes, z, left)
 
@@ -69,8 +69,8 @@ def _subtract(axes: Array, z: Array, left: Array) -> None:
 
 
 @compiled(**PART)
-def gather(gathered: Array, taken: Array, x: Row, z: Array, length: float) -> None:
-    """Take in an example, which has been split, for the next axes."""
+def gather(gathered: Array, taken: Array, x: Row, z: Array, length: float, scale: float) -> None:
+    """Take in an example, which has been split at this scale, for the next axes."""
     n, t, place = gathered.shape[0], int(taken[ROWS]), int(taken[FILLED])
     if t >= int(taken[UNTIL]):
         return
@@ -81,7 +81,7 @@ def gather(gathered: Array, taken: Array, x: Row, z: Array, length: float) -> No
             gathered[place, index(x, j)] = value(x, j) / length
     if uniform(_KEY, t) * (taken[UNTIL] - n + GATHERED) < 2 * GATHERED:  # the block is half as long as that
         for k in range(min(int(taken[FOUND]), n)):
-            part = z[k] / (length * length)
+            part = z[k] / (length * length * scale)
             for j in range(size(x)):
                 gathered[k, index(x, j)] += part * value(x, j)
 

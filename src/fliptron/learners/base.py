@@ -148,9 +148,14 @@ class Learner(Player):
         tuple
             The label that this learner held best in each round, and by how much, before it saw the bit.
         """
+        self.check_rounds(rounds)
         matrix, n = self._matrix(X), len(rounds)
-        if self.full_information:
-            raise InputError(f"a {type(self).__name__} learns from true labels, which a log of bits does not have")
+        if count_rows(matrix) != n:
+            raise InputError(
+                f"X has {count_rows(matrix)} rows, and there are {n} rounds; one row per round is expected"
+            )
+        if scores is not None and scores.shape != (n, self.n_classes):
+            raise InputError(f"scores has shape {scores.shape}; room for {n} rows of {self.n_classes} is expected")
         label, greedy, bit = (column.astype(np.int64) for column in (rounds.label, rounds.greedy, rounds.bit))
         probability, best, margin = rounds.probability.astype(np.float64), np.empty(n, np.int64), np.empty(n)
         seen = np.empty((0, 1), self._dtype) if scores is None else scores
@@ -165,6 +170,24 @@ class Learner(Player):
             self.settle()
             self.turn[loop.DECIDED] += n
         return best, margin
+
+    def check_rounds(self, rounds: Rounds) -> None:
+        """Refuse rounds that `replay` cannot learn from.
+
+        Parameters
+        ----------
+        rounds
+            A table of rounds.
+        """
+        if self.full_information:
+            raise InputError(f"a {type(self).__name__} learns from true labels, which a log of bits does not have")
+        if not isinstance(rounds, Rounds):
+            raise InputError(f"the rounds are a {type(rounds).__name__}; Rounds.of(…) is expected")
+        for name, least in (("label", 0), ("greedy", -1)):
+            labels = getattr(rounds, name)
+            wrong = labels[(labels < least) | (labels >= self.n_classes)]
+            if wrong.size:
+                raise InputError(f"the {name} of a round is {wrong[0]}; {least} to {self.n_classes - 1} are expected")
 
     def add_label(self) -> None:
         """Let one more label be played from now on, of which nothing is known yet. What was learnt of others stays."""

@@ -16,14 +16,14 @@ but in some the weights grow without end.
 
 from __future__ import annotations
 
-from math import sqrt
+from math import log2, sqrt
 from typing import Any
 
 from fliptron.arrays import Array, Row
 from fliptron.kernels.compiling import PART, STEP, compiled, overload
 from fliptron.kernels.matrices import apply, downdate, inner
 from fliptron.kernels.rows import index, size, value, with_values
-from fliptron.kernels.vectors import pick, scores_of
+from fliptron.kernels.vectors import pick, scores_of, square
 from fliptron.learners.axes import split
 
 PRIOR = 100.0
@@ -33,6 +33,7 @@ WIDEST = 1e4
 _CLEAR = 4.0  # standard deviations above what the prior expects of Σ_r w_r²; from 3 to 7 errors were about the same
 _WORTH = 0.1  # weights per label that PRIOR counts for in the new variance; 0.05 to 0.5 were about the same
 _KNOWN = 0.01  # at least, of any weight: one of which the doubt has grown back need not be 0
+_FITS = 1e-15, 1e15  # lengths of x whose squares are numbers in float32 too
 _FIRST = 512  # bits before the first look: fewer hardly tell one weight from another
 
 
@@ -47,7 +48,8 @@ def average(state: Any, x: Row, out: Array) -> None:
 
 
 def move(state: Any, r: int, x: Row, g: float, h: float) -> None:
-    """w_r += g·Σ_r x and Σ_r −= h·(Σ_r x)(Σ_r x)ᵀ, for the x last measured; of a diagonal Σ_r its diagonal."""
+    """w_r += g·Σ_r x and Σ_r −= h·(Σ_r x)(Σ_r x)ᵀ, for the x last measured, times `scale_of` it; of a diagonal Σ_r its
+    diagonal."""
     _of_form(state, _move_diagonal, _move_full, _move_axes)(state, r, x, g, h)
 
 
@@ -60,6 +62,14 @@ def widen(state: Any) -> None:
     """Widen the prior of features whose weights are clearly larger than it expects, and raise Σ_r as if it had been
     that wide from the start."""
     _of_form(state, _leave, _widen_full, _leave)(state)
+
+
+@compiled(**PART)
+def scale_of(state: Any, length: float) -> float:
+    """A power of two by which x is multiplied, if Σ is float32 and x much too long or too short for that; or 1."""
+    if state.covariance.itemsize == 8 or length == 0.0 or _FITS[0] <= length <= _FITS[1]:
+        return 1.0
+    return float(2.0 ** -int(log2(length)))
 
 
 @compiled(**STEP)
@@ -79,22 +89,25 @@ def _measure_diagonal(state: Any, x: Row) -> None:
 
 def _measure_full(state: Any, x: Row) -> None:
     scores_of(state.W, x, state.scores)
+    scale = scale_of(state, sqrt(square(x)))
     for j in range(size(x)):
-        state.values[j] = value(x, j)
+        state.values[j] = value(x, j) * scale
     row = with_values(x, state.values)
     for r in range(state.scores.shape[0]):
         apply(state.covariance[r], row, state.pulls[r])
-        state.spreads[r] = sqrt(max(pick(state.pulls[r], row), 0.0))
+        state.spreads[r] = sqrt(max(pick(state.pulls[r], row), 0.0)) / scale
 
 
 def _measure_axes(state: Any, x: Row) -> None:
-    split(state.axes, x, state.z, state.left)
+    scale = scale_of(state, sqrt(square(x)))
+    split(state.axes, x, state.z, state.left, scale)
     scores_of(state.W, state.left, state.scores)
     _spread(state.rest, state.left, state.values, state.spreads)
     for r in range(state.scores.shape[0]):
         state.scores[r] += inner(state.along[r], state.z)
         apply(state.covariance[r], state.z, state.pulls[r])
-        state.spreads[r] = sqrt(state.spreads[r] + max(inner(state.pulls[r], state.z), 0.0))
+        state.spreads[r] = sqrt(state.spreads[r] + max(inner(state.pulls[r], state.z), 0.0)) / scale
+        state.scores[r] /= scale
 
 
 def _average(state: Any, x: Row, out: Array) -> None:
@@ -102,11 +115,13 @@ def _average(state: Any, x: Row, out: Array) -> None:
 
 
 def _average_axes(state: Any, x: Row, out: Array) -> None:
-    split(state.axes, x, state.z, state.left)
+    scale = scale_of(state, sqrt(square(x)))
+    split(state.axes, x, state.z, state.left, scale)
     state.fresh[0] = -1  # what was measured last was another x
     scores_of(state.W, state.left, out)
     for r in range(out.shape[0]):
         out[r] += inner(state.along[r], state.z)
+        out[r] /= scale
 
 
 @compiled(**PART)

@@ -35,7 +35,7 @@ from fliptron.learners.alarms import (
     strength_of,
 )
 from fliptron.learners.axes import gather
-from fliptron.learners.belief import PRIOR, average, due, forget, measure, move, widen
+from fliptron.learners.belief import PRIOR, average, due, forget, measure, move, scale_of, widen
 from fliptron.learners.channel import (
     FOR_EVER,
     LEARNT,
@@ -242,6 +242,7 @@ def assimilate(
         slope[r] = scale * kappa * q * (1.0 - q)
         bend[r] = slope[r] * kappa * (1.0 - 2.0 * q)
         given += 0.0 if r == label else slope[r]
+    measured = length * scale_of(state, length)
     part = min(slope[label] / max(given, 1e-300), 1.0)  # all others take what the played one gives, and no more
     for r in range(K):
         v, weight = (state.spreads[r] / length) ** 2, 1.0 if r == label else part
@@ -254,7 +255,7 @@ def assimilate(
             max(h, -1.0 / v, (v - PRIOR) / (v * v)), 0.9 / v
         )  # v grows on surprise up to PRIOR, and falls back to it
         g = g if r == label else -g
-        move(state, r, x, g / length, h / (length * length))
+        move(state, r, x, g / measured, h / (measured * measured))
     state.fresh[STORED] = -1
 
 
@@ -316,7 +317,7 @@ def filter_bit(state: FliptronState, x: Row, label: int, greedy: int, probabilit
     best, mine, mass = 0, 1.0 / K, K - 1.0  # an x without length says nothing of any label
     if length >= SHORTEST:
         look(state, x)
-        gather(state.gathered, state.taken, x, state.z, length)
+        gather(state.gathered, state.taken, x, state.z, length, scale_of(state, length))
         weighed = weigh(state, length)
         best = weighed[0]
         mine, mass = held_right(state, length, weighed, label)

@@ -55,6 +55,7 @@ FULL = 2**19
 """The most numbers K·d² for which every label keeps a whole d×d covariance: what a second-level cache holds."""
 PRECISE = 32
 """Below as many features whole covariances are float64; from there on float32, which is faster only then."""
+_LEAST_BETA = 1e-9  # of rates that are told: with less, a bit says nothing that a float can hold
 Form = Literal["auto", "full", "axes", "diagonal"]
 
 
@@ -99,9 +100,10 @@ class Fliptron(Learner):
     of which the learner is sure give 1 − ρ1. These are the rates it learns by (`fliptron.learners.channel`).
     `estimate()` counts the same bits as `Plateaus` does, and tells rates, intervals, a verdict and the true accuracy.
 
-    **Size.** The length of x does not matter. Up to K·d² = 2¹⁹ every label keeps a full Σ_r, in O(K·d²) per round.
-    Beyond, Σ_r is full along the 32 main axes of a dense x, and a diagonal for the rest, in O(K·d + 32·d)
-    (`fliptron.learners.axes`); of a sparse x it is a diagonal, in O(K·d).
+    **Size.** The length of x does not matter, but its features should be of one size, as an `Encoder` makes
+    them. Up to K·d² = 2¹⁹ every label keeps a full Σ_r, in O(K·d²) per round. Beyond, Σ_r is full along the 32 main axes
+    of a dense x, and a diagonal for the rest, in O(K·d + 32·d) (`fliptron.learners.axes`); of a sparse x it is a
+    diagonal, in O(K·d).
 
     **Change.** A sure label that is right at most half as often as it should be raises an alarm: the noise has changed,
     if all labels disappoint, and otherwise the data. `alarms` lists them; `fliptron.learners.alarms` says what follows.
@@ -116,7 +118,9 @@ class Fliptron(Learner):
     form
         Which part of Σ_r is kept: "full", "axes" or "diagonal". "auto" decides by the size, as told above.
     rates
-        (ρ0, ρ1) where they are known; None: they are learnt.
+        (ρ0, ρ1) where they are known, with 1 − ρ0 − ρ1 at least 10⁻⁹; None: they are learnt. Told rates are never
+        doubted, and wrong ones cost far more than none; `estimate()` goes by the bits alone, and shows whether they
+        fit.
     half_life
         Rounds, from 1,000 to 10¹⁵, after which what was learnt counts half. None: only an alarm makes it forget.
     seed
@@ -153,6 +157,10 @@ class Fliptron(Learner):
         seed: int = 0,
     ) -> None:
         self.told = None if rates is None else Rates.of(rates)
+        if self.told is not None and self.told.beta < _LEAST_BETA:
+            raise InputError(
+                f"1 - rho0 - rho1 is {self.told.beta:.2g}; at least {_LEAST_BETA:g} is expected of rates that are told"
+            )
         self.form = one_of("form", form, get_args(Form))
         self.half_life = None if half_life is None else real("half_life", half_life, 1000.0, 1e15)
         if gamma is None:
@@ -350,7 +358,7 @@ class Fliptron(Learner):
         """
         row, _ = self._admit(x)
         label = whole("the label of the decision", self._label(decision), 0, self.n_classes - 1)
-        bit = whole("feedback", feedback, 0, 1)
+        bit = whole("feedback", int(feedback) if isinstance(feedback, bool | np.bool_) else feedback, 0, 1)
         right = None if truth is None else whole("truth", truth, 0, self.n_classes - 1)
         with self.held():
             count_audit(self.state, label == right, bit)
@@ -372,11 +380,22 @@ class Fliptron(Learner):
     def add_label(self) -> None:
         """Let one more label be played from now on. Bits are accounted for anew: a random label is right less often."""
         with self.held():
+            if self._layout is None:  # nothing is known, and the first example may still change the form
+                self._add_unseen()
+                return
             grow(self, n_classes=self.n_classes + 1, form=self.kept)
             if self.kept == "full":
                 self.state.covariance[-1] = np.diag(self.state.prior)
             self.state.memory[:] = 0.0
             self.state.counts[[SINCE, NEXT]] = 0.0
+
+    def _add_unseen(self) -> None:
+        self.n_classes += 1
+        try:
+            self.state = self._start()
+        except InputError:  # there is no room for one more
+            self.n_classes -= 1
+            raise
 
     def room(self) -> int:
         """How many rounds may be learnt before the next step of forgetting, or before the axes turn."""

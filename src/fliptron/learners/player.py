@@ -111,6 +111,8 @@ class Player(ABC):
                 return _fill(Decision, steps[0](self.state, turn, self.key, self._row(x)))
 
     def _decide_among(self, x: Any, eligible: Any) -> Decision:
+        if isinstance(eligible, Iterator):  # it tells its labels once, and they may be asked for twice
+            eligible = list(eligible)
         fits = type(x) is ndarray and x.dtype is self._dtype and x.ndim == 1
         step = self._among.get("_dense") if fits else None
         if step is None:
@@ -126,7 +128,7 @@ class Player(ABC):
         """Which labels may be played, as a truth value for each."""
         try:
             labels = np.asarray(list(eligible))
-        except TypeError:
+        except (TypeError, ValueError):  # no list at all, or one of lists
             raise InputError(f"eligible is {eligible!r}; a list of labels is expected") from None
         good = labels.ndim == 1 and labels.size and labels.dtype.kind in "iu"
         if not (good and labels.min() >= 0 and labels.max() < self.n_classes):
