@@ -76,6 +76,44 @@ def test_a_label_is_as_it_is_written(tmp_path: Path) -> None:
     assert batch.others["it's"].tolist() == [0] * 12
 
 
+class TestLateRows:
+    """JSON lines beyond those from which a database guesses what a column holds."""
+
+    def late(self, path: Path, **odd: Any) -> Any:
+        rows = [row | {"propensity": 1} for row in rounds(21_000)]
+        rows[-1] |= odd
+        return Log(written(path / "a.jsonl", rows))
+
+    def test_a_fraction_is_not_rounded(self, tmp_path: Path) -> None:
+        batch = next(self.late(tmp_path, age=41.5, propensity=0.6).batches())
+        assert batch.records.columns["age"][-1] == 41.5
+        assert batch.rounds.probability[[0, -1]].tolist() == [1.0, 0.6]
+        with pytest.raises(InputError, match="column 'clicked' holds 0\\.7 in row 20999"):
+            next(self.late(tmp_path, clicked=0.7).batches())
+
+    def test_a_new_column_is_missing_before(self, tmp_path: Path) -> None:
+        assert self.late(tmp_path, member=True).features == ["age", "member"]
+
+
+def test_a_number_and_the_word_for_it_are_one_label(tmp_path: Path) -> None:
+    rows = [row | {"shown": (1, "1", "2", 3)[i % 4]} for i, row in enumerate(rounds(40))]
+    log = Log(written(tmp_path / "a.jsonl", rows))
+    assert log.labels == (3, "1", "2")
+    assert next(log.batches()).rounds.label.tolist() == [1, 1, 2, 0] * 10
+
+
+def test_spaces_around_a_word_are_not_of_it(tmp_path: Path) -> None:
+    text = "age, city, shown, propensity, clicked\n"
+    text += "".join(
+        f"{20 + i}, {'Rome' if i % 2 else ' '}, {('007', 'yes ')[i % 3 % 2]}, 0.5, {i % 5 % 2}\n" for i in range(40)
+    )
+    (tmp_path / "a.csv").write_text(text)
+    log = Log(tmp_path / "a.csv")
+    assert log.labels == ("007", "yes")
+    assert str(log.schema).splitlines()[1] == "city: category of 1: Rome, sometimes missing"
+    assert Log(tmp_path / "a.csv", labels=["007", "yes", "no"]).labels == ("007", "yes", "no")
+
+
 def log_of(path: Path, n: int = 3000, probability: float | None = None, **more: Any) -> Path:
     """Rounds of an ε-greedy policy whose labels a column tells, and the choices of others."""
     random = np.random.default_rng(1)
