@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from math import sqrt
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -465,3 +467,16 @@ def learn_among(learner: Learner, x: Any, decision: Decision, feedback: int, eli
         learner.learn(x, decision, feedback, eligible=eligible)
     else:
         learner.learn(x, decision, feedback)
+
+
+@contextmanager
+def among_some(learner: Learner) -> Iterator[None]:
+    """A context in which a learner replays rounds of which not all labels were eligible, whichever learner it is."""
+    with learner.held():
+        if isinstance(learner, Fliptron):
+            learner.state.fresh[SOME] = True
+        try:
+            yield
+        finally:
+            if isinstance(learner, Fliptron):
+                learner.state.fresh[SOME:] = ORDINARY

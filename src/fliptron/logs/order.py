@@ -1,6 +1,10 @@
-"""In which order the rounds of a log were played, where a column says it."""
+"""In which order the rounds of a log were played, where a column says it, and when all labels were in play."""
 
 from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from fliptron.refusals import InputError, shown
 from fliptron.tables import TableFile, quoted
@@ -18,6 +22,52 @@ _NUMBERS = (
     "DOUBLE",
 )
 _MOMENTS = ("DATE", "TIMESTAMP")
+_CHANCE = math.log(1e-9)
+
+
+class Span(NamedTuple):
+    """Rounds in which all labels were in play."""
+
+    start: int
+    """The first of them."""
+    stop: int
+    """The one after the last of them."""
+    newest: int
+    """The number of the label that came last into play."""
+    oldest: int
+    """The number of the label that was out of it first."""
+
+
+def in_play(label: str, order: str, file: TableFile, number: Callable[[Any, int], int], rounds: int) -> Span:
+    """The rounds before and after which no label was absent but by chance.
+
+    Parameters
+    ----------
+    label
+        The column of labels played.
+    order
+        The end of a query that orders the rounds.
+    file
+        The log.
+    number
+        The number of a label, given the column's value and a round that has it.
+    rounds
+        How many there are.
+    """
+    placed = f"SELECT {quoted(label)} AS label, row_number() OVER ({order}) - 1 AS place FROM {{}}"
+    query = f"SELECT label, min(place), max(place), count(*) FROM ({placed}) GROUP BY label ORDER BY min(place)"
+    played: dict[int, tuple[int, int, int]] = {}
+    for value, first, last, count in file.rows(query):  # 1 and "1" are one label
+        least, most, times = played.get(r := number(value, first), (first, last, 0))
+        played[r] = min(first, least), max(last, most), count + times
+    span = Span(0, rounds, 0, 0)
+    for r, (first, last, count) in played.items():
+        absent = math.log1p(-count / (last - first + 2))  # in one round, by chance
+        if first * absent < _CHANCE and first > span.start:
+            span = span._replace(start=first, newest=r)
+        if (rounds - 1 - last) * absent < _CHANCE and last + 1 < span.stop:
+            span = span._replace(stop=last + 1, oldest=r)
+    return span
 
 
 def order_by(time: str | None, file: TableFile) -> str:
