@@ -95,6 +95,29 @@ class TestLateRows:
         assert self.late(tmp_path, member=True).features == ["age", "member"]
 
 
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_clock_times_and_ids_are_the_words_of_the_file(tmp_path: Path, kind: str) -> None:
+    ids = "550E8400-E29B-41D4-A716-446655440000", "550e8400-e29b-41d4-a716-446655440001"
+    more = [
+        {"at": ("7:05", "10:00")[i // 2 % 2], "who": ids[i // 3 % 2], "on": "2026-01-05T10:00:00Z"} for i in range(40)
+    ]
+    rows = [row | each for row, each in zip(rounds(40), more, strict=True)]
+    log = Log(written(tmp_path / f"a.{kind}", rows))
+    assert log.schema is not None
+    assert [column.values for column in log.schema.columns[1:3]] == [("10:00", "7:05"), ids]
+    assert log.schema.kinds["on"] == "clock"
+
+
+def test_names_that_differ_in_capitals_are_refused(tmp_path: Path) -> None:
+    rows = rounds(40)
+    rows[20]["Age"] = rows[20].pop("age")
+    told = refusal("estimate", written(tmp_path / "a.jsonl", rows))
+    assert "has two columns 'Age' that differ in capitals; every name may be there once" in " ".join(told.split())
+    for row in rows:
+        row["age_1"] = row.pop("Age", None)
+    assert Log(written(tmp_path / "a.jsonl", rows)).features == ["age", "age_1"]
+
+
 def test_a_number_and_the_word_for_it_are_one_label(tmp_path: Path) -> None:
     rows = [row | {"shown": (1, "1", "2", 3)[i % 4]} for i, row in enumerate(rounds(40))]
     log = Log(written(tmp_path / "a.jsonl", rows))

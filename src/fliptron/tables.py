@@ -6,6 +6,7 @@ import codecs
 import glob
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -54,6 +55,7 @@ _PLAIN = {
     "BIGNUM": "CAST({} AS VARCHAR)",
 }
 _MOMENTS = ("DATE", "TIME", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE")
+_NUMBERED = re.compile(r"(.+)_\d+")
 _TALK = ("Possible", "*", "Original Line", "LINE", "This", "Try", "^")
 
 
@@ -132,16 +134,37 @@ class TableFile:
         """Those whose values are of several kinds, each as JSON writes it."""
 
     def _described(self) -> dict[str, str]:
-        """What the database takes each column for. It takes JSON lines for what the first 20,480 are, and rounds what
-        comes later, 41.5 where numbers were whole; so all are looked at, once if they say the same."""
+        """What the database takes each column for.
+
+        It takes JSON lines for what the first 20,480 are, and rounds what comes later, 41.5 where numbers were whole:
+        so all are looked at, once if they say the same. And it writes clock times and ids in its own way.
+        """
         query, some = "DESCRIBE SELECT * FROM {}", self._source
         self._source = some.replace("read_json(?", "read_json(?, sample_size = -1", 1)
         found = {row[0]: row[1] for row in self.rows(query)}
-        if self._source != some:
-            every, self._source = self._source, some
-            if {row[0]: row[1] for row in self.rows(query)} != found:
-                self._source = every
+        if self._source == some:
+            return found
+        self._refuse_capitals(list(found))
+        if {"TIME", "UUID"} & set(found.values()):
+            found = {name: "VARCHAR" if kind in (*_MOMENTS, "UUID") else kind for name, kind in found.items()}
+            kinds = ", ".join(f"{literal(name)}: {literal(kind)}" for name, kind in found.items())
+            self._source = f"read_json(?, format = 'newline_delimited', columns = {{{kinds}}})"
+            return found
+        every, self._source = self._source, some
+        if {row[0]: row[1] for row in self.rows(query)} != found:
+            self._source = every
         return found
+
+    def _refuse_capitals(self, names: Sequence[str]) -> None:
+        """A second name that differs in capitals only would get a number that no record has."""
+        lower, records = {name.lower() for name in names}, "read_json_objects(?, format = 'newline_delimited')"
+        for name, first in ((name, _NUMBERED.fullmatch(name)) for name in names):
+            if first is None or first[1].lower() not in lower:
+                continue
+            there = f"json_exists(json, {literal('$.' + quoted(name))})"
+            if not self.rows(f"SELECT 1 FROM {records} WHERE {there} LIMIT 1"):
+                what = f"two columns {first[1]!r} that differ in capitals"
+                raise InputError(f"{self._title} has {what}; every name may be there once")
 
     def keep_words(self, labels: Sequence[str], words: Sequence[str] = ()) -> None:
         """Take columns of a CSV file as they are written: labels that are words (007 is not 7, and yes is not true) and
