@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import time
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +60,20 @@ class TestTimeZones:
         assert column[0] == first
         assert log.schema is not None
         assert log.schema.kinds["when"] == "clock"
+
+    @pytest.mark.skipif(not hasattr(time, "tzset"), reason="the clock of this system cannot be moved")
+    def test_a_moment_without_a_zone_does_not_depend_on_the_machine(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("TZ", "America/New_York")
+        time.tzset()
+        try:
+            rows = [row | {"when": "2026-01-01T10:00:00" + "Z" * (i % 2)} for i, row in enumerate(rounds())]
+            when = next(Log(written(tmp_path / "a.csv", rows)).batches()).records.columns["when"]
+        finally:
+            monkeypatch.undo()
+            time.tzset()
+        assert set(when.tolist()) == {datetime(2026, 1, 1, 10)}
 
 
 def test_labels_of_thirty_digits_are_told_apart(tmp_path: Path) -> None:

@@ -290,7 +290,7 @@ def connected() -> Iterator[Any]:
     engine = duckdb()
     try:
         with engine.connect() as database:
-            database.execute("SET enable_progress_bar = false")
+            database.execute("SET enable_progress_bar = false; SET TimeZone = 'UTC'")  # not this machine's
             yield database
     except engine.InterruptException:
         raise KeyboardInterrupt from None
