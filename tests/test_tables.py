@@ -134,6 +134,21 @@ def test_names_that_differ_in_capitals_are_refused(tmp_path: Path) -> None:
     assert Log(written(tmp_path / "a.jsonl", rows)).features == ["age", "age_1"]
 
 
+def test_a_table_is_the_same_in_every_form(tmp_path: Path) -> None:
+    table = [
+        {"age": 20 + 7 * i % 11, "vip": ("Yes", "No", "")[i % 3], "old": i % 7 < 3, "segment": i % 2 == 0}
+        for i in range(60)
+    ]
+    for labels in ((True, False), ("yes", "no"), ("2026-01-05", "2026-01-06"), ("1e3", "2"), ("7:05", "10:00")):
+        rows = [row | {"segment": labels[i // 2 % 2]} for i, row in enumerate(table)]
+        plain = load(written(tmp_path / "a.csv", rows))
+        (tmp_path / "a.csv.gz").write_bytes(gzip.compress((tmp_path / "a.csv").read_bytes()))
+        for name in ("a.csv.gz", "a.tsv"):
+            data = load(tmp_path / name if name.endswith("gz") else written(tmp_path / name, rows, "\t"))
+            assert (data.classes, data.checksum) == (plain.classes, plain.checksum)
+        assert load(written(tmp_path / "a.jsonl", rows)).classes in (plain.classes, ("1e3", "2"))
+
+
 def test_a_number_and_the_word_for_it_are_one_label(tmp_path: Path) -> None:
     rows = [row | {"shown": (1, "1", "2", 3)[i % 4]} for i, row in enumerate(rounds(40))]
     log = Log(written(tmp_path / "a.jsonl", rows))
