@@ -91,6 +91,25 @@ class TestLabelsThatComeAndGo:
             low, high = noise.intervals["rho0"]
             assert low <= 0.1 <= high
 
+    def test_rare_labels_come_late_by_chance(self, tmp_path: Path) -> None:
+        columns = {"label": np.arange(1000) % 500, "bit": np.arange(1000) % 2, "x": np.arange(1000) * 0.37 % 1}
+        columns["label"][-2:] = 600
+        write_table(tmp_path / "log.parquet", columns)
+        log = Log(tmp_path / "log.parquet")
+        assert log.span[:2] == (0, 1000)
+        assert "count for no rates" not in log.describe()
+
+    def test_a_label_that_a_policy_has_learnt_not_to_play_is_in_play(self, tmp_path: Path) -> None:
+        random, n = np.random.default_rng(0), 3000
+        x, early = random.random(n), np.arange(n) < 1000
+        columns = {
+            "label": np.where(early, random.integers(0, 3, n), x < 0.5),
+            "probability": np.where(early, 1 / 3, 0.999),
+        }
+        columns |= {"bit": columns["label"] == (x < 0.5), "x": x}
+        write_table(tmp_path / "log.parquet", columns)
+        assert Log(tmp_path / "log.parquet").span[:2] == (0, n)
+
     def test_a_log_in_the_order_of_its_labels_says_nothing(self, tmp_path: Path) -> None:
         log, _ = self.log(tmp_path / "log.parquet", lambda t: t < 0.0, 2000)
         table = next(log.batches())

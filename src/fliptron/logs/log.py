@@ -162,7 +162,10 @@ class Log:
     @cached_property
     def span(self) -> Span:
         """The rounds in which all labels were in play; no others count for rates and values."""
-        return in_play(self.roles["label"], self._order, self._file, self._number, self.n_rounds)
+        inverse = "NULL" if self._fixed is None else f"{1 / self._fixed}"
+        if "probability" in self.roles:
+            inverse = f"1 / TRY_CAST(trim(CAST({quoted(self.roles['probability'])} AS VARCHAR), '\" ') AS DOUBLE)"
+        return in_play(self.roles["label"], inverse, self._order, self._file, self._number, self.n_rounds)
 
     def batches(
         self, size: int = BATCH, skip: int = 0, stop: int | None = None, *, events: bool = False
