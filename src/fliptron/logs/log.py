@@ -13,7 +13,7 @@ import numpy as np
 from fliptron.arrays import Array
 from fliptron.encoding.records import Table, is_missing, word_of
 from fliptron.encoding.schema import FIRST, Schema
-from fliptron.leaks import CALLED, COPY, RECODED, TOLD, check_asked, copies, recoded, telling
+from fliptron.leaks import CALLED, COPY, FINER, RECODED, TOLD, check_asked, copies, finer, recoded, telling
 from fliptron.logs.events import WRITTEN
 from fliptron.logs.forms import made_table
 from fliptron.logs.order import Span, in_play, order_by
@@ -162,10 +162,14 @@ class Log:
     @cached_property
     def span(self) -> Span:
         """The rounds in which all labels were in play; no others count for rates and values."""
-        inverse = "NULL" if self._fixed is None else f"{1 / self._fixed}"
-        if "probability" in self.roles:
-            inverse = f"1 / TRY_CAST(trim(CAST({quoted(self.roles['probability'])} AS VARCHAR), '\" ') AS DOUBLE)"
-        return in_play(self.roles["label"], inverse, self._order, self._file, self._number, self.n_rounds)
+        return in_play(self.roles["label"], self._inverse, self._order, self._file, self._number, self.n_rounds)
+
+    @property
+    def _inverse(self) -> str:
+        """A query's word for 1/P."""
+        if "probability" not in self.roles:
+            return "NULL" if self._fixed is None else f"{1 / self._fixed}"
+        return f"1 / TRY_CAST(trim(CAST({quoted(self.roles['probability'])} AS VARCHAR), '\" ') AS DOUBLE)"
 
     def batches(
         self, size: int = BATCH, skip: int = 0, stop: int | None = None, *, events: bool = False
@@ -313,6 +317,8 @@ class Log:
         found |= dict.fromkeys(copies(head.columns, label, [*self.features, *self.others], rows, ask), COPY)
         left = [name for name in self.features if name not in found]
         found |= dict.fromkeys(recoded(head.columns, label, left, rows, ask), RECODED)
+        left = [name for name in left if name not in found]
+        found |= dict.fromkeys(finer(head.columns, label, left, self._inverse, len(self.labels), ask), FINER)
         left = [name for name in left if name not in found]
         some, bits = head.only(left).columns, bits_of(bit, head.columns[bit], 0)
         if bits.min() == bits.max() and len(head) < rows:  # both bits are needed to see whether they are told
