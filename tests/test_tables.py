@@ -134,6 +134,13 @@ def test_names_that_differ_in_capitals_are_refused(tmp_path: Path) -> None:
     assert Log(written(tmp_path / "a.jsonl", rows)).features == ["age", "age_1"]
 
 
+@pytest.mark.parametrize("names", ['"age of\nvisitor",shown,clicked', 'shown,"age\nof",clicked'])
+def test_a_name_that_goes_on_in_another_line_is_refused(tmp_path: Path, names: str) -> None:
+    (tmp_path / "a.csv").write_text(names + "\n" + "1,a,0\n2,b,1\n" * 9)
+    with pytest.raises(InputError, match="goes on in another line; all names in one are expected"):
+        Log(tmp_path / "a.csv")
+
+
 def test_a_table_is_the_same_in_every_form(tmp_path: Path) -> None:
     table = [
         {"age": 20 + 7 * i % 11, "vip": ("Yes", "No", "")[i % 3], "old": i % 7 < 3, "segment": i % 2 == 0}
