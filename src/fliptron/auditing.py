@@ -71,7 +71,7 @@ def audit(
         done = 0 if cluster is None else _read_by(cluster, rounds, plateaus, progress)
         ones = 0
         for batch in rounds.batches(skip=done):
-            read, part = reference.read(batch)[0], rounds.whole(batch)
+            read, part = reference.read(batch)[0], rounds.inside(batch)
             plateaus.observe(read.part(part.start, part.stop))
             done += len(batch.rounds)
             ones += int(batch.rounds.bit.sum())

@@ -200,7 +200,7 @@ def _by_source(log: Log, by: str, progress: Progress | None) -> dict[Any, Estima
     reference, counts = Reference(log), dict[str, Plateaus]()
     done = 0
     for batch in log.batches():
-        inside = log.whole(batch)
+        inside = log.inside(batch)
         rounds = reference.read(batch)[0].part(inside.start, inside.stop)
         sources = np.array(sources_of(by, batch), dtype=object)[inside]
         for source in dict.fromkeys(sources.tolist()):

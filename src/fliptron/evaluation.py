@@ -198,7 +198,7 @@ def evaluate(
     done = 0
     for batch in log.batches(min(BATCH, _SCORES // len(log.labels))):
         rounds, expected = reference.read(batch, scores=log.schema is not None)
-        inside = log.whole(batch)
+        inside = log.inside(batch)
         plateaus.observe(rounds.part(inside.start, inside.stop))
         start, stop, done = max(skip - done, inside.start), inside.stop, done + len(rounds)
         if progress is not None:

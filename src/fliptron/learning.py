@@ -89,7 +89,7 @@ def learn_log(
     last = log.n_rounds if rounds is None else min(rounds, log.n_rounds)
     done = log.learnt_by(policy)
     for batch in log.batches(skip=done):
-        part, records, inside = batch.rounds, batch.records, log.whole(batch)
+        part, records, inside = batch.rounds, batch.records, log.inside(batch)
         if done + len(part) > last:
             part, records = part.part(0, last - done), records.part(0, last - done)
         if len(part) == 0:

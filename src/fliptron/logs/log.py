@@ -200,7 +200,7 @@ class Log:
             texts = table.columns[WRITTEN] if written else None
             yield Batch(records, self._rounds(Table(table.columns, len(table), start)), others, tags, texts)
 
-    def whole(self, batch: Batch) -> slice:
+    def inside(self, batch: Batch) -> slice:
         """The rounds of a batch in which all labels were in play."""
         at, n = batch.records.start, len(batch.rounds)
         start, stop = (min(max(end - at, 0), n) for end in self.span[:2])
