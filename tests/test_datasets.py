@@ -102,7 +102,7 @@ class TestOwnFiles:
         path.write_text("segment,age,city,member\nold,61,Rome,true\nyoung,NA,Oslo,false\nyoung,19,,true\n")
         data = load(path, label="segment")
         assert data.classes == ("old", "young")
-        assert data.encoder.schema.kinds == {"age": "number", "city": "category", "member": "category"}
+        assert data.encoder.schema.kinds == {"age": "number", "city": "category", "member": "boolean"}
         np.testing.assert_array_equal(data.y, [0, 1, 1])
         with pytest.raises(InputError, match=r"no column is called 'kind'; there are segment, age, city, member"):
             load(path, label="kind")

@@ -54,6 +54,7 @@ LEAKS: dict[str, Callable[[Any], Any]] = {
     "revenue": spent,
     "when": at,
     "offer": lambda table: table["shown"],
+    "article": lambda table: [f"{name}-{i % 40}" for i, name in enumerate(table["shown"])],
     "offer_id": lambda table: np.array([33, 11, 22])[np.searchsorted(NAMES, table["shown"])],
 }
 
@@ -75,6 +76,17 @@ def test_a_column_that_tells_too_much_is_left_out_and_named(tmp_path: Path, name
         assert "called as what comes back is" in log.describe()
     with pytest.raises(InputError, match=f"column '{name}' .* in every round.*, so it can neither describe a round"):
         Log(path, features=["age", name])
+
+
+def test_what_a_policy_goes_by_is_no_leak(tmp_path: Path) -> None:
+    """Each segment is shown one offer, for certain or nearly so; and no value comes twice."""
+    random = np.random.default_rng(0)
+    segment = random.integers(0, 9, N)
+    table = {"segment": segment, "x": random.random(N), "label": NAMES[segment % 3], "bit": random.integers(0, 2, N)}
+    for n, probability in ((N, np.ones(N)), (N, np.full(N, 0.9999)), (15, np.full(N, 0.5))):
+        columns = {name: values[:n] for name, values in (table | {"probability": probability}).items()}
+        write_table(tmp_path / "log.parquet", columns)
+        assert Log(tmp_path / "log.parquet").features == ["segment", "x"]
 
 
 def test_what_only_goes_along_with_the_bit_stays(tmp_path: Path) -> None:

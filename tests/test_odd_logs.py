@@ -279,3 +279,13 @@ class TestDecisions:
         told = CliRunner().invoke(main, ["decide", str(path)], input=b"\xff\n")
         assert told.exit_code == 2
         assert "line 1 is not JSON" in told.stderr
+
+    def test_a_record_without_any_column_of_the_policy_is_refused(self, tmp_path: Path) -> None:
+        path = tmp_path / "p.npz"
+        Policy(["a", "b"], [{"n": 1.0}, {"n": 2.0}], **RIDGE).save(path)
+        told = CliRunner().invoke(main, ["decide", str(path)], input='{"n": 1, "m": 2}\n{}\n{"N": 1}\n')
+        assert told.exit_code == 2
+        assert len(told.stdout.splitlines()) == 2
+        assert "line 3: the policy decides by 'n', but the record has 'N'; one of them is" in " ".join(
+            told.stderr.split()
+        )

@@ -354,3 +354,14 @@ def test_labels_may_come_while_others_look() -> None:
     looking.join()
     assert {rows for rows, _ in shapes} == {500}
     assert policy.decide({"age": datetime.date.today().year / 60}).label in policy.labels
+
+
+def test_wild_numbers_bring_no_warnings() -> None:
+    wild = {"a": np.array([1.0, np.inf, -np.inf] * 40), "b": np.array([1e308, -1e308, 0.0] * 40)}
+    assert Schema.infer(wild).kinds == {"a": "number", "b": "number"}
+    with pytest.raises(InputError, match="column 'c' holds a complex128 in row 0"):
+        Schema.infer([{"c": np.complex128(1j)}] * 3)
+
+
+def test_long_words_are_shown_short() -> None:
+    assert len(str(Schema.infer([{"page": "x" * 100_000}, {"page": "y"}]))) < 100

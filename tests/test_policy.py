@@ -354,3 +354,11 @@ def test_a_schema_that_is_none() -> None:
     for bad in (None, [], [{"name": "a"}], [{"name": "a", "kind": "odd", "values": [], "gaps": False}]):
         with pytest.raises(InputError):
             Schema.plain(bad)
+
+
+def test_a_table_without_any_column_of_the_policy_is_refused() -> None:
+    policy = Policy(["a", "b"], [{"n": 1.0}, {"n": 2.0}], RidgeRegression, gamma=0.1)
+    assert len(policy.predict([{}, {"n": 1.0}])) == 2
+    for ask in (policy.predict, policy.scores):
+        with pytest.raises(InputError, match="decides by 'n', but the table has 'N'; one of them is expected"):
+            ask([{"N": 1.0}])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import time
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +61,20 @@ class TestTimeZones:
         assert log.schema is not None
         assert log.schema.kinds["when"] == "clock"
 
+    @pytest.mark.skipif(not hasattr(time, "tzset"), reason="the clock of this system cannot be moved")
+    def test_a_moment_without_a_zone_does_not_depend_on_the_machine(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("TZ", "America/New_York")
+        time.tzset()
+        try:
+            rows = [row | {"when": "2026-01-01T10:00:00" + "Z" * (i % 2)} for i, row in enumerate(rounds())]
+            when = next(Log(written(tmp_path / "a.csv", rows)).batches()).records.columns["when"]
+        finally:
+            monkeypatch.undo()
+            time.tzset()
+        assert set(when.tolist()) == {datetime(2026, 1, 1, 10)}
+
 
 def test_labels_of_thirty_digits_are_told_apart(tmp_path: Path) -> None:
     rows = [row | {"shown": 10**30 + i % 2} for i, row in enumerate(rounds())]
@@ -74,6 +90,89 @@ def test_a_label_is_as_it_is_written(tmp_path: Path) -> None:
     batch = next(log.batches())
     assert batch.rounds.label.tolist() == [0, 2, 1] * 4
     assert batch.others["it's"].tolist() == [0] * 12
+
+
+class TestLateRows:
+    """JSON lines beyond those from which a database guesses what a column holds."""
+
+    def late(self, path: Path, **odd: Any) -> Any:
+        rows = [row | {"propensity": 1} for row in rounds(21_000)]
+        rows[-1] |= odd
+        return Log(written(path / "a.jsonl", rows))
+
+    def test_a_fraction_is_not_rounded(self, tmp_path: Path) -> None:
+        batch = next(self.late(tmp_path, age=41.5, propensity=0.6).batches())
+        assert batch.records.columns["age"][-1] == 41.5
+        assert batch.rounds.probability[[0, -1]].tolist() == [1.0, 0.6]
+        with pytest.raises(InputError, match="column 'clicked' holds 0\\.7 in row 20999"):
+            next(self.late(tmp_path, clicked=0.7).batches())
+
+    def test_a_new_column_is_missing_before(self, tmp_path: Path) -> None:
+        assert self.late(tmp_path, member=True).features == ["age", "member"]
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_clock_times_and_ids_are_the_words_of_the_file(tmp_path: Path, kind: str) -> None:
+    ids = "550E8400-E29B-41D4-A716-446655440000", "550e8400-e29b-41d4-a716-446655440001"
+    more = [
+        {"at": ("7:05", "10:00")[i // 2 % 2], "who": ids[i // 3 % 2], "on": "2026-01-05T10:00:00Z"} for i in range(40)
+    ]
+    rows = [row | each for row, each in zip(rounds(40), more, strict=True)]
+    log = Log(written(tmp_path / f"a.{kind}", rows))
+    assert log.schema is not None
+    assert [column.values for column in log.schema.columns[1:3]] == [("10:00", "7:05"), ids]
+    assert log.schema.kinds["on"] == "clock"
+
+
+def test_names_that_differ_in_capitals_are_refused(tmp_path: Path) -> None:
+    rows = rounds(40)
+    rows[20]["Age"] = rows[20].pop("age")
+    told = refusal("estimate", written(tmp_path / "a.jsonl", rows))
+    assert "has two columns 'Age' that differ in capitals; every name may be there once" in " ".join(told.split())
+    for row in rows:
+        row["age_1"] = row.pop("Age", None)
+    assert Log(written(tmp_path / "a.jsonl", rows)).features == ["age", "age_1"]
+
+
+@pytest.mark.parametrize("names", ['"age of\nvisitor",shown,clicked', 'shown,"age\nof",clicked'])
+def test_a_name_that_goes_on_in_another_line_is_refused(tmp_path: Path, names: str) -> None:
+    (tmp_path / "a.csv").write_text(names + "\n" + "1,a,0\n2,b,1\n" * 9)
+    with pytest.raises(InputError, match="goes on in another line; all names in one are expected"):
+        Log(tmp_path / "a.csv")
+
+
+def test_a_table_is_the_same_in_every_form(tmp_path: Path) -> None:
+    table = [
+        {"age": 20 + 7 * i % 11, "vip": ("Yes", "No", "")[i % 3], "old": i % 7 < 3, "segment": i % 2 == 0}
+        for i in range(60)
+    ]
+    for labels in ((True, False), ("yes", "no"), ("2026-01-05", "2026-01-06"), ("1e3", "2"), ("7:05", "10:00")):
+        rows = [row | {"segment": labels[i // 2 % 2]} for i, row in enumerate(table)]
+        plain = load(written(tmp_path / "a.csv", rows))
+        (tmp_path / "a.csv.gz").write_bytes(gzip.compress((tmp_path / "a.csv").read_bytes()))
+        for name in ("a.csv.gz", "a.tsv"):
+            data = load(tmp_path / name if name.endswith("gz") else written(tmp_path / name, rows, "\t"))
+            assert (data.classes, data.checksum) == (plain.classes, plain.checksum)
+        assert load(written(tmp_path / "a.jsonl", rows)).classes in (plain.classes, ("1e3", "2"))
+
+
+def test_a_number_and_the_word_for_it_are_one_label(tmp_path: Path) -> None:
+    rows = [row | {"shown": (1, "1", "2", 3)[i % 4]} for i, row in enumerate(rounds(40))]
+    log = Log(written(tmp_path / "a.jsonl", rows))
+    assert log.labels == (3, "1", "2")
+    assert next(log.batches()).rounds.label.tolist() == [1, 1, 2, 0] * 10
+
+
+def test_spaces_around_a_word_are_not_of_it(tmp_path: Path) -> None:
+    text = "age, city, shown, propensity, clicked\n"
+    text += "".join(
+        f"{20 + i}, {'Rome' if i % 2 else ' '}, {('007', 'yes ')[i % 3 % 2]}, 0.5, {i % 5 % 2}\n" for i in range(40)
+    )
+    (tmp_path / "a.csv").write_text(text)
+    log = Log(tmp_path / "a.csv")
+    assert log.labels == ("007", "yes")
+    assert str(log.schema).splitlines()[1] == "city: category of 1: Rome, sometimes missing"
+    assert Log(tmp_path / "a.csv", labels=["007", "yes", "no"]).labels == ("007", "yes", "no")
 
 
 def log_of(path: Path, n: int = 3000, probability: float | None = None, **more: Any) -> Path:
@@ -335,9 +434,10 @@ def test_the_label_by_another_name_is_no_feature(tmp_path: Path) -> None:
         with pytest.raises(InputError, match="column 'offer' holds the label that was played in every round"):
             Log(path, **told)
     frame = pd.read_csv(path)
-    frame.loc[2500, "offer"] = "none"
-    frame.to_csv(path, index=False)
-    assert "offer" in Log(path).features
+    for odd, features in (("none", log.features), (next(iter({"bags", "hats"} - {frame["shown"][2500]})), None)):
+        frame.loc[2500, "offer"] = odd
+        frame.to_csv(path, index=False)
+        assert Log(path).features == (features or ["age", "best_guess", "offer", "ones"])
 
 
 def test_a_log_shows_itself(tmp_path: Path) -> None:

@@ -71,12 +71,15 @@ def audit(
         done = 0 if cluster is None else _read_by(cluster, rounds, plateaus, progress)
         ones = 0
         for batch in rounds.batches(skip=done):
-            plateaus.observe(reference.read(batch)[0])
+            read, part = reference.read(batch)[0], rounds.inside(batch)
+            plateaus.observe(read.part(part.start, part.stop))
             done += len(batch.rounds)
             ones += int(batch.rounds.bit.sum())
             if progress is not None:
                 progress(done)
         found = plateaus.estimate()
+        if rounds.span.start >= rounds.span.stop:
+            found = replace(found, reason=never_together(rounds))
         return found if rounds.has_probabilities else _without_probabilities(found, ones, done)
     if not isinstance(rounds, Rounds):
         raise InputError(f"the rounds are a {type(rounds).__name__}; a Log, or rounds such as trace.log, is expected")
@@ -95,16 +98,17 @@ def _read_by(cluster: str, log: Log, plateaus: Plateaus, progress: Progress | No
             f"{log.name} lacks margins, greedy labels or probabilities, so a learner must read it in one piece, and a "
             "cluster is no help"
         )
-    full = log.n_rounds // plateaus.window * plateaus.window
+    start, full = log.span.start, (log.span.stop - log.span.start) // plateaus.window * plateaus.window
     step = max(_PIECE // plateaus.window, 1) * plateaus.window
     with workers(cluster) as pool:
-        pieces = [pool.submit(_count, log, plateaus, a, min(a + step, full)) for a in range(0, full, step)]
+        cuts = [*range(start, start + full, step), start + full]
+        pieces = [pool.submit(_count, log, plateaus, a, b) for a, b in pairwise(cuts)]
         for at, piece in enumerate(pieces, start=1):
             for window in piece.result():
                 plateaus.add(window)
             if progress is not None:
-                progress(min(at * step, full))
-    return full
+                progress(cuts[at])
+    return start + full
 
 
 def _count(log: Log, plateaus: Plateaus, start: int, stop: int) -> list[Window]:
@@ -112,6 +116,14 @@ def _count(log: Log, plateaus: Plateaus, start: int, stop: int) -> list[Window]:
     rounds = Rounds.join([batch.rounds for batch in log.batches(skip=start, stop=stop)])
     cuts = range(0, len(rounds), plateaus.window)
     return [plateaus.tally(rounds.part(at, at + plateaus.window)) for at in cuts]
+
+
+def never_together(log: Log) -> str:
+    """Why no round of a log counts."""
+    return (
+        f"the labels were never all in play ({log.gap}): the rounds are not in the order they were played, unless a "
+        "column is named that orders them, or they are of several logs"
+    )
 
 
 def with_margins(rounds: Rounds, n_classes: int | None = None) -> Rounds:

@@ -203,8 +203,9 @@ def _by_source(log: Log, by: str, progress: Progress | None) -> dict[Any, Estima
     reference, counts = Reference(log), dict[str, Plateaus]()
     done = 0
     for batch in log.batches():
-        rounds, _ = reference.read(batch)
-        sources = np.array(sources_of(by, batch), dtype=object)
+        inside = log.inside(batch)
+        rounds = reference.read(batch)[0].part(inside.start, inside.stop)
+        sources = np.array(sources_of(by, batch), dtype=object)[inside]
         for source in dict.fromkeys(sources.tolist()):
             if source not in counts:
                 if len(counts) == _MOST_SOURCES:
@@ -213,7 +214,7 @@ def _by_source(log: Log, by: str, progress: Progress | None) -> dict[Any, Estima
                     )
                 counts[source] = Plateaus(n_classes=len(log.labels))
             counts[source].observe(_some(rounds, sources == source))
-        done += len(rounds)
+        done += len(batch.rounds)
         if progress is not None:
             progress(done)
     return {source: each.estimate() for source, each in counts.items()}

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from fliptron.arrays import Array
-from fliptron.auditing import Reference
+from fliptron.auditing import Reference, never_together
 from fliptron.logs.log import Log
 from fliptron.noise.estimate import Z95, Estimate, Interval
 from fliptron.noise.plateaus import Plateaus
@@ -186,8 +186,10 @@ def evaluate(
     """
     _check(log, policies)
     skip = _learnt(log, policies) if skip is None else whole("skip", skip, 0)
-    if skip >= log.n_rounds:
-        raise InputError(f"all {log.n_rounds:,} rounds are left out; at least one is needed to judge by")
+    if log.span.start >= log.span.stop:
+        raise InputError(never_together(log))
+    if skip >= log.span.stop:
+        raise InputError(f"all {log.span.stop:,} rounds are left out; at least one is needed to judge by")
     sums = {name: _Sums() for name in (LOGGED, *policies)}
     pairs = list(zip(sums, list(sums)[1:], strict=False))
     apart = {pair: _Sums() for pair in pairs}
@@ -196,23 +198,24 @@ def evaluate(
     done = 0
     for batch in log.batches(min(BATCH, _SCORES // len(log.labels))):
         rounds, expected = reference.read(batch, scores=log.schema is not None)
-        plateaus.observe(rounds)
-        start, done = max(skip - done, 0), done + len(rounds)
+        inside = log.inside(batch)
+        plateaus.observe(rounds.part(inside.start, inside.stop))
+        start, stop, done = max(skip - done, inside.start), inside.stop, done + len(rounds)
         if progress is not None:
             progress(done)
-        if start >= len(rounds):
+        if start >= stop:
             continue
-        part = rounds.part(start, len(rounds))
+        part = rounds.part(start, stop)
         bit, at = part.bit.astype(np.float64), np.arange(len(part))
-        q = None if expected is None else np.clip(expected[start:], 0.0, 1.0)
+        q = None if expected is None else np.clip(expected[start:stop], 0.0, 1.0)
         robust = {LOGGED: bit}
         sums[LOGGED].add(np.ones(len(part)), bit, bit)
         for name, policy in policies.items():
             if isinstance(policy, Policy):
-                records = batch.records.part(start, len(rounds))
+                records = batch.records.part(start, stop)
                 would = numbers[name][policy.learner.predict(policy.encoder.encode_all(records, update=False))]
             else:
-                would = batch.others[policy][start:]
+                would = batch.others[policy][start:stop]
             weight = (would == part.label) / part.probability
             robust[name] = weight * bit if q is None else q[at, would] + weight * (bit - q[at, part.label])
             sums[name].add(weight, bit, robust[name])

@@ -18,9 +18,10 @@ LEAST = 20
 """Rows below which a column may be like another by chance."""
 _REST = 5  # rows, at least, that do not have the commonest label
 _ODDS = math.log(1e6)  # to one, against chance
-COPY, RECODED, CALLED, TOLD = (
+COPY, RECODED, FINER, CALLED, TOLD = (
     "the label played, by another name",
     "the label played, in other words",
+    "the label played, in finer words",
     "called as what comes back is, unless they are given as features",
     "what came back, in other words",
 )
@@ -28,6 +29,7 @@ COPY, RECODED, CALLED, TOLD = (
 _WHY = {
     COPY: "holds the label that was played in every round",
     RECODED: "holds the label that was played, in other words, in every round",
+    FINER: "tells in every round which label was played",
     TOLD: "tells in every round what came back",
 }
 Ask = Callable[[str], list[Any]]
@@ -75,6 +77,28 @@ def recoded_in(columns: Mapping[str, Array], labels: Array, *, by_chance: bool =
     return [name for name in alike if _paired(_plain(columns[name]), played)]
 
 
+def finer(
+    columns: Mapping[str, Array], label: str, names: Sequence[str], inverse: str, labels: int, ask: Ask
+) -> list[str]:
+    """The columns each of whose values goes with one label, such as the number of the article that was shown.
+
+    If such a column told before what was not decided yet, all rounds with one value would have played one label by
+    chance: by no more than ΠP for each of the Kᵛ ways in which v values may go with K labels.
+
+    Parameters
+    ----------
+    columns, label, names, ask
+        As for `copies`.
+    inverse
+        The query's word for 1/P.
+    labels
+        K.
+    """
+    played = _plain(columns[label])
+    alike = [name for name in names if _decided(_plain(columns[name]), played)]
+    return [name for name in alike if _decided_in_all(name, label, inverse, labels, ask)]
+
+
 def telling(columns: Mapping[str, Array], bits: Array, bit: str, rows: int, ask: Ask) -> list[str]:
     """The columns whose value, or whether it is above 0 or there at all, tells the bit of every row.
 
@@ -101,10 +125,8 @@ def check_asked(leaks: Mapping[str, str], asked: Sequence[str]) -> None:
     """Refuse columns that somebody asked for, and that tell too much."""
     for name in asked:
         if name in leaks:
-            raise InputError(
-                f"column {name!r} {_WHY[leaks[name]]}, so it can neither describe a round nor be another policy's "
-                "choice"
-            )
+            what = f"column {name!r} {_WHY[leaks[name]]}"
+            raise InputError(f"{what}, so it can neither describe a round nor be another policy's choice")
 
 
 def _views(name: str, values: Array, bits: list[int]) -> list[str]:
@@ -145,6 +167,13 @@ def _recoded_in_all(name: str, label: str, ask: Ask) -> bool:
     return len(counts) == left == right and _surely(counts)
 
 
+def _decided_in_all(name: str, label: str, inverse: str, labels: int, ask: Ask) -> bool:
+    found = f"count(DISTINCT {quoted(label)}) AS n, sum(ln(greatest({inverse}, 1))) AS odds"
+    groups = f"SELECT {found} FROM {{}} GROUP BY {quoted(name)}"
+    ((most, values, odds),) = ask(f"SELECT max(n), count(*), sum(odds) FROM ({groups})")
+    return bool(most == 1 and odds is not None and odds - values * math.log(labels) >= _ODDS)
+
+
 def _surely(counts: Sequence[int]) -> bool:
     """Whether labels that come so often would not go with another column's values by chance."""
     rows = sum(counts)
@@ -154,6 +183,13 @@ def _surely(counts: Sequence[int]) -> bool:
 def _paired(values: list[Any], labels: list[Any]) -> bool:
     try:
         return len(set(zip(values, labels, strict=True))) == len(set(values)) == len(set(labels))
+    except TypeError:  # lists and the like
+        return False
+
+
+def _decided(values: list[Any], labels: list[Any]) -> bool:
+    try:
+        return len(set(zip(values, labels, strict=True))) == len(set(values)) < len(values)
     except TypeError:  # lists and the like
         return False
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from fliptron.arrays import Array
+from fliptron.encoding.records import Table
 from fliptron.interrupts import unbroken
+from fliptron.learners.among import among_some
 from fliptron.learners.base import Learner
 from fliptron.learners.fliptron import Fliptron
 from fliptron.learners.regression import LeastMeanSquares, RidgeRegression
@@ -86,7 +90,7 @@ def learn_log(
     last = log.n_rounds if rounds is None else min(rounds, log.n_rounds)
     done = log.learnt_by(policy)
     for batch in log.batches(skip=done):
-        part, records = batch.rounds, batch.records
+        part, records, inside = batch.rounds, batch.records, log.inside(batch)
         if done + len(part) > last:
             part, records = part.part(0, last - done), records.part(0, last - done)
         if len(part) == 0:
@@ -99,12 +103,22 @@ def learn_log(
             probability=np.where(np.isnan(part.probability), 1.0, part.probability),
         )
         with unbroken():  # what is learnt, and that it is, are one
-            best, _ = policy.replay(records, part)
+            best = _replayed(policy, records, part, inside)
             done += len(part)
             policy.learnt[log.fingerprint] = done
         if watch is not None:
             watch(policy, done, part, best)
     return policy
+
+
+def _replayed(policy: Policy, records: Table, rounds: Rounds, inside: slice) -> Array:
+    """Learn from a batch; not all labels were in play but `inside`. The label held best in each round before."""
+    best, n = np.empty(len(rounds), dtype=np.int64), len(rounds)
+    for piece, (start, stop) in enumerate(pairwise((0, min(inside.start, n), min(inside.stop, n), n))):
+        if start < stop:
+            with nullcontext() if piece == 1 else among_some(policy.learner):
+                best[start:stop], _ = policy.replay(records.part(start, stop), rounds.part(start, stop))
+    return best
 
 
 class Progressive:

@@ -38,6 +38,8 @@ def check_header(path: str, called: str) -> None:
     line = header_of(path)[1]
     if not line.strip():
         raise InputError(f"the first line of {called} is empty; the names of its columns are expected")
+    if line.count('"') % 2:
+        raise InputError(f"the name of a column of {called} goes on in another line; all names in one are expected")
     try:
         names = [name.strip().lower() for name in next(csv.reader([line], delimiter=delimiter(line)), [])]
     except csv.Error:

@@ -13,7 +13,7 @@ import numpy as np
 from fliptron.arrays import Array
 from fliptron.encoding.curves import MOST
 from fliptron.encoding.encoder import Bends, Encoder
-from fliptron.encoding.records import is_missing
+from fliptron.encoding.records import Table, is_missing
 from fliptron.encoding.schema import Schema
 from fliptron.learners import files
 from fliptron.learners.base import Learner
@@ -160,11 +160,11 @@ class Policy:
 
     def predict(self, records: Any) -> list[Any]:
         """The greedy label of every record. Nothing is explored, and nothing changes."""
-        return [self.labels[r] for r in self.learner.predict(self.encoder.encode_all(records, update=False))]
+        return [self.labels[r] for r in self.learner.predict(self._examples(records))]
 
     def scores(self, records: Any) -> Array:
         """The score of every label for every record."""
-        return self.learner.scores(self.encoder.encode_all(records, update=False))
+        return self.learner.scores(self._examples(records))
 
     def estimate(self) -> Estimate:
         """What the learner has found out about the noise; see `Estimate`."""
@@ -207,6 +207,13 @@ class Policy:
             self.learner.add_label()
             self.labels = labels
             self._numbers[labels[-1]] = len(labels) - 1
+
+    def _examples(self, records: Any) -> Any:
+        """X of records that nothing is learnt from."""
+        table = Table.of(records)
+        if table.columns:
+            self.missing(list(table.columns), "the table")
+        return self.encoder.encode_all(table, update=False)
 
     def _numbered(self, labels: Any) -> list[int]:
         try:

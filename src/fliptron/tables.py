@@ -6,6 +6,7 @@ import codecs
 import glob
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -54,6 +55,7 @@ _PLAIN = {
     "BIGNUM": "CAST({} AS VARCHAR)",
 }
 _MOMENTS = ("DATE", "TIME", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE")
+_NUMBERED = re.compile(r"(.+)_\d+")
 _TALK = ("Possible", "*", "Original Line", "LINE", "This", "Try", "^")
 
 
@@ -112,25 +114,57 @@ class TableFile:
         else:
             self._paths, self._spool, self._source = made.paths, made.folder, made.query
         self._asked = [[glob.escape(path) for path in self._paths]]  # a * in a file's name is only a *
-        self._types = ""
-        self.kinds = described = {row[0]: row[1] for row in self.rows("DESCRIBE SELECT * FROM {}")}
+        self.kinds = described = self._described()
         """What the database takes its columns for."""
         self.columns = list(described)
         """The names of its columns."""
-        self._as_written({each for each, kind in described.items() if kind == "TIME"})  # 22:00, not 22:00:00
         how = {each: _PLAIN[kind] for each, kind in described.items() if kind in _PLAIN}
+        if "read_csv(" in self._source:  # spaces around a word are those after a comma, or fill its column
+            how |= {each: "trim({})" for each, kind in described.items() if kind == "VARCHAR"}
         if "decimal_separator" in self._source:  # numbers with gaps that are words, such as NA, are words as yet
             with_commas = (self.columns[at] for at in commas_in(self._paths[0]) if at < len(described))
-            how |= {each: "replace({}, ',', '.')" for each in with_commas if described[each] == "VARCHAR"}
-        plain = [f"{call.format(quoted(each))} AS {quoted(each)}" for each, call in how.items()]
-        if plain:
-            self._source = f"(SELECT * REPLACE ({', '.join(plain)}) FROM {self._source})"
+            how |= {each: "replace(trim({}), ',', '.')" for each in with_commas if described[each] == "VARCHAR"}
+        self._read, self._how = self._source, how
+        self._as_written({each for each, kind in described.items() if kind == "TIME"})  # 22:00, not 22:00:00
         if made is None and self.columns == ["json"]:  # what DuckDB makes of other values than objects
             self._refuse_flaws()
             what = "something else" if self.rows("SELECT 1 FROM {} LIMIT 1") else "no rows"
             raise InputError(f"{self._title} holds {what}; a JSON object of names and values is expected in every line")
         self.mixed = {name for name, kind in described.items() if kind == "JSON"}
         """Those whose values are of several kinds, each as JSON writes it."""
+
+    def _described(self) -> dict[str, str]:
+        """What the database takes each column for.
+
+        It takes JSON lines for what the first 20,480 are, and rounds what comes later, 41.5 where numbers were whole:
+        so all are looked at, once if they say the same. And it writes clock times and ids in its own way.
+        """
+        query, some = "DESCRIBE SELECT * FROM {}", self._source
+        self._source = some.replace("read_json(?", "read_json(?, sample_size = -1", 1)
+        found = {row[0]: row[1] for row in self.rows(query)}
+        if self._source == some:
+            return found
+        self._refuse_capitals(list(found))
+        if {"TIME", "UUID"} & set(found.values()):
+            found = {name: "VARCHAR" if kind in (*_MOMENTS, "UUID") else kind for name, kind in found.items()}
+            kinds = ", ".join(f"{literal(name)}: {literal(kind)}" for name, kind in found.items())
+            self._source = f"read_json(?, format = 'newline_delimited', columns = {{{kinds}}})"
+            return found
+        every, self._source = self._source, some
+        if {row[0]: row[1] for row in self.rows(query)} != found:
+            self._source = every
+        return found
+
+    def _refuse_capitals(self, names: Sequence[str]) -> None:
+        """A second name that differs in capitals only would get a number that no record has."""
+        lower, records = {name.lower() for name in names}, "read_json_objects(?, format = 'newline_delimited')"
+        for name, first in ((name, _NUMBERED.fullmatch(name)) for name in names):
+            if first is None or first[1].lower() not in lower:
+                continue
+            there = f"json_exists(json, {literal('$.' + quoted(name))})"
+            if not self.rows(f"SELECT 1 FROM {records} WHERE {there} LIMIT 1"):
+                what = f"two columns {first[1]!r} that differ in capitals"
+                raise InputError(f"{self._title} has {what}; every name may be there once")
 
     def keep_words(self, labels: Sequence[str], words: Sequence[str] = ()) -> None:
         """Take columns of a CSV file as they are written: labels that are words (007 is not 7, and yes is not true) and
@@ -143,12 +177,15 @@ class TableFile:
     def _words(self) -> Iterable[int]:
         return words_in(self._paths[0]) if suffix_of(Path(self._paths[0])) in (".csv", ".tsv") else ()
 
-    def _as_written(self, names: Iterable[str]) -> None:
-        """Read columns as words; no others than these."""
-        kept = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in sorted(names))
-        types = f"types = {{{kept}}}, " if kept else ""
-        self._source = self._source.replace(f"read_csv(?, {self._types}", f"read_csv(?, {types}", 1)
-        self._types = types
+    def _as_written(self, names: set[str]) -> None:
+        """Read columns of a CSV file as words; no others than these."""
+        read, how = self._read, self._how
+        if names and "read_csv(" in read:
+            kept = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in sorted(names))
+            read = read.replace("read_csv(?", f"read_csv(?, types = {{{kept}}}", 1)
+            how = how | dict.fromkeys(names, "trim({})")
+        plain = [f"{call.format(quoted(each))} AS {quoted(each)}" for each, call in how.items()]
+        self._source = f"(SELECT * REPLACE ({', '.join(plain)}) FROM {read})" if plain else read
 
     def rows(self, query: str) -> list[Any]:
         """What a query finds, all of it; {} stands for the table."""
@@ -253,7 +290,7 @@ def connected() -> Iterator[Any]:
     engine = duckdb()
     try:
         with engine.connect() as database:
-            database.execute("SET enable_progress_bar = false")
+            database.execute("SET enable_progress_bar = false; SET TimeZone = 'UTC'")  # not this machine's
             yield database
     except engine.InterruptException:
         raise KeyboardInterrupt from None

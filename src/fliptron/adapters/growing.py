@@ -15,8 +15,9 @@ from fliptron.adapters.places import Places, refuse_values
 from fliptron.arrays import FLOATS, LONGEST, Array
 from fliptron.kernels import loop
 from fliptron.kernels.compiling import entry
+from fliptron.learners.among import learn_among
 from fliptron.learners.base import Learner
-from fliptron.learners.fliptron import FULL, Fliptron, learn_among
+from fliptron.learners.fliptron import FULL, Fliptron
 from fliptron.learners.growth import grow
 from fliptron.noise.estimate import Estimate
 from fliptron.refusals import InputError, shown

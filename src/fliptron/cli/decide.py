@@ -45,6 +45,8 @@ def decide(*, policy: str, greedy: bool, save: bool) -> None:
         if not isinstance(record, dict):
             raise InputError(f"line {number} is a {type(record).__name__}; an object of names and values is expected")
         try:
+            if record:  # of an empty one it is clear that nothing is known
+                known.missing(list(record), "the record")
             answer = _answer(known, record, greedy)
         except InputError as error:
             raise InputError(f"line {number}: {error}") from None

@@ -17,7 +17,7 @@ import numpy as np
 import platformdirs
 
 from fliptron.arrays import Array
-from fliptron.encoding.records import Table, as_column, is_missing
+from fliptron.encoding.records import Table, as_column, is_missing, word_of
 from fliptron.flaws import not_utf8
 from fliptron.leaks import recoded_in
 from fliptron.lines import PADDED, decimal_commas, delimiter, header_of
@@ -133,6 +133,8 @@ def read_records(path: Path, label: str | None = None) -> tuple[Table, Array]:
             names, lines = _lines(path, label)
             cells = zip(*(row for _, row in lines), strict=True)
             columns = {name: as_column(list(column)) for name, column in zip(names, cells, strict=True)}
+            at = _chosen(names, label)
+            columns = {name: _truths(column, name == at) for name, column in columns.items()}
             first = lines[0][0]
         else:
             file = TableFile(str(path))
@@ -152,8 +154,7 @@ def read_records(path: Path, label: str | None = None) -> tuple[Table, Array]:
         if y.dtype.kind == "f" and np.abs(y).max() >= _EXACT:
             what = f"column {chosen!r} holds {np.abs(y).max():.15g}"
             raise InputError(f"{what}, and numbers so large are not told from the next ones; words are expected there")
-        words = y.dtype.kind == "O" and all(isinstance(value, str) for value in y)
-        return Table(columns, y.size), _labels(y.tolist()) if words else y
+        return Table(columns, y.size), _classes(y)
 
 
 def without_leaks(table: Table, y: Array, kinds: Mapping[str, str] | None) -> dict[str, str]:
@@ -294,6 +295,24 @@ def _labels(cells: list[str]) -> Array:
     if np.abs(values).max() >= _EXACT:
         return np.array(cells)
     return values.astype(np.int64) if (values == np.floor(values)).all() else values
+
+
+def _classes(y: Array) -> Array:
+    """Labels of a table as they are in one without types: words for days and times, whole numbers for 3.0."""
+    if y.dtype.kind == "f":
+        return y.astype(np.int64) if (y == np.floor(y)).all() else y
+    if y.dtype.kind not in "OM" or any(isinstance(each, bool | int | float) for each in y.tolist()):
+        return y
+    return _labels([word_of(each) for each in y.tolist()])
+
+
+def _truths(column: Array, is_label: bool) -> Array:
+    """Truth values where all words of a CSV file's column are some, as in a zipped one; gaps are None."""
+    yes, no = (("true",), ("false",)) if is_label else (("true", "yes", "t"), ("false", "no", "f"))
+    known = {word: word.lower() in yes for word in set(column.tolist()) if word}
+    if not known or any(word.lower() not in (*yes, *no) for word in known):
+        return column
+    return as_column([known.get(word) for word in column.tolist()])
 
 
 def _or(paths: list[Path]) -> str:

@@ -31,7 +31,8 @@ BUCKETS, PER_WORD = 256, 8
 rows, so that seven words in eight share theirs with no other of them."""
 _PARTS = {"number": 1, "boolean": 1, "clock": 4, "time": 5}  # where it lies in day and week; of a time, also itself
 _MOST, _MOST_BUCKETS = 10_000, 2**16
-_WORDS = str | int | float | np.number | np.bool_ | uuid.UUID | datetime.time
+_WORDS = str | int | float | np.integer | np.floating | np.bool_ | uuid.UUID | datetime.time
+_LONG = 60  # characters of a value that are shown
 _IDENTITY = 100  # values, all different words or ever larger numbers: they name the row, and say nothing of it
 
 
@@ -200,12 +201,13 @@ def _kind(name: str, values: Array, there: Sequence[Any] | None) -> str:
 
 def _ever_larger(kind: str, values: Array) -> str:
     """A time that never goes back is a clock, and a whole number that always grows counts the rows."""
+    values = values[np.isfinite(values)] if values.dtype.kind == "f" else values
     if values.size < 2 or (kind == "number" and (values.size < _IDENTITY or (values != np.floor(values)).any())):
         return kind
-    steps = np.diff(values)
+    before, after = values[:-1], values[1:]
     if kind == "time":
-        return "clock" if (steps >= steps.dtype.type(0)).all() else kind
-    return "unused" if (steps > 0).all() else kind
+        return "clock" if (after >= before).all() else kind
+    return "unused" if (after > before).all() else kind
 
 
 def _real(name: str, value: Any) -> float:
@@ -217,7 +219,7 @@ def _real(name: str, value: Any) -> float:
 
 def _is_number(value: Any) -> bool:
     if not isinstance(value, str):
-        return isinstance(value, int | float | np.number | decimal.Decimal)
+        return isinstance(value, int | float | np.integer | np.floating | decimal.Decimal)
     try:
         return "_" not in value and math.isfinite(float(value))  # which Python's own numbers may have
     except ValueError:
@@ -225,5 +227,5 @@ def _is_number(value: Any) -> bool:
 
 
 def _some(names: Iterable[Any], most: int = 8) -> str:
-    shown = [str(name) for name in names]
+    shown = [text if len(text := str(name)) <= _LONG else f"{text[:_LONG]}…" for name in names]
     return ", ".join(shown[:most]) + (f" and {len(shown) - most} more" if len(shown) > most else "")

@@ -100,10 +100,10 @@ class Fliptron(Learner):
     of which the learner is sure give 1 − ρ1. These are the rates it learns by (`fliptron.learners.channel`).
     `estimate()` counts the same bits as `Plateaus` does, and tells rates, intervals, a verdict and the true accuracy.
 
-    **Size.** The length of x does not matter, but its features should be of one size, as an `Encoder` makes
-    them. Up to K·d² = 2¹⁹ every label keeps a full Σ_r, in O(K·d²) per round. Beyond, Σ_r is full along the 32 main axes
-    of a dense x, and a diagonal for the rest, in O(K·d + 32·d) (`fliptron.learners.axes`); of a sparse x it is a
-    diagonal, in O(K·d).
+    **Size.** The length of x does not matter, but its features should be of one size, as an `Encoder` makes them. Up to
+    K·d² = 2¹⁹ every label keeps a full Σ_r, in O(K·d²) per round. Beyond, Σ_r is full along the 32 main axes of a dense
+    x, and a diagonal for the rest, in O(K·d + 32·d) (`fliptron.learners.axes`); of a sparse x it is a diagonal, in
+    O(K·d).
 
     **Change.** A sure label that is right at most half as often as it should be raises an alarm: the noise has changed,
     if all labels disappoint, and otherwise the data. `alarms` lists them; `fliptron.learners.alarms` says what follows.
@@ -410,9 +410,3 @@ class Fliptron(Learner):
                 axes.turn(self.state)
             if forgetting.rounds_left(self.state.counts, self.half_life) <= 0:
                 forgetting.forget_a_little(self.state, self.kept)
-
-
-def learn_among(learner: Learner, x: Any, decision: Decision, feedback: int, eligible: list[int] | None) -> None:
-    """Learn from a bit, whichever learner it is: only a `Fliptron` has to know which labels could be played."""
-    more = {"eligible": eligible} if eligible is not None and isinstance(learner, Fliptron) else {}
-    learner.learn(x, decision, feedback, **more)

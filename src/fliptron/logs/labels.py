@@ -90,6 +90,8 @@ def _played(name: str, file: TableFile) -> set[Any]:
         labels = {plain(value) for value in values if not is_missing(value)}
     except TypeError:
         raise InputError(f"column {name!r} holds lists or the like; words or numbers are expected as labels") from None
+    words = {label for label in labels if isinstance(label, str)}
+    labels = words | {label for label in labels if word_of(label) not in words}  # 1 and "1" are one label
     long = [label for label in labels if file.kinds[name] == "DOUBLE" and abs(float(label)) >= _EXACT]
     if long:
         raise InputError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,11 +13,11 @@ import numpy as np
 from fliptron.arrays import Array
 from fliptron.encoding.records import Table, is_missing, word_of
 from fliptron.encoding.schema import FIRST, Schema
-from fliptron.leaks import CALLED, COPY, RECODED, TOLD, check_asked, copies, recoded, telling
+from fliptron.leaks import CALLED, COPY, FINER, RECODED, TOLD, check_asked, copies, finer, recoded, telling
 from fliptron.logs.events import WRITTEN
 from fliptron.logs.forms import made_table
 from fliptron.logs.labels import labels_in, labels_of
-from fliptron.logs.order import order_by
+from fliptron.logs.order import Span, in_play, order_by
 from fliptron.logs.roles import (
     NOT_FEATURES,
     assign,
@@ -156,6 +156,18 @@ class Log:
         """Whether the probability of each label played is known."""
         return self._fixed is not None or "probability" in self.roles
 
+    @cached_property
+    def span(self) -> Span:
+        """The rounds in which all labels were in play; no others count for rates and values."""
+        return in_play(self.roles["label"], self._inverse, self._order, self._file, self._number, self.n_rounds)
+
+    @property
+    def _inverse(self) -> str:
+        """A query's word for 1/P."""
+        if "probability" not in self.roles:
+            return "NULL" if self._fixed is None else f"{1 / self._fixed}"
+        return f"1 / TRY_CAST(trim(CAST({quoted(self.roles['probability'])} AS VARCHAR), '\" ') AS DOUBLE)"
+
     def batches(
         self, size: int = BATCH, skip: int = 0, stop: int | None = None, *, events: bool = False
     ) -> Iterator[Batch]:
@@ -185,6 +197,12 @@ class Log:
             texts = table.columns[WRITTEN] if written else None
             yield Batch(records, self._rounds(Table(table.columns, len(table), start)), others, tags, texts)
 
+    def inside(self, batch: Batch) -> slice:
+        """The rounds of a batch in which all labels were in play."""
+        at, n = batch.records.start, len(batch.rounds)
+        start, stop = (min(max(end - at, 0), n) for end in self.span[:2])
+        return slice(start, max(start, stop))
+
     def learnt_by(self, policy: Any) -> int:
         """How many of its rounds, from the first on, a `Policy` has learnt from."""
         same, _, mine = self.fingerprint.partition(_BY)
@@ -211,6 +229,14 @@ class Log:
         rows = [(name, role) for role, name in self.roles.items()]
         rows += [] if self.schema is None else [(c.name, str(c).partition(": ")[2]) for c in self.schema.columns]
         return html(repr(self), rows, ["column", "holds"])
+
+    @property
+    def gap(self) -> str:
+        """The rounds in which a label was not in play, in words."""
+        start, stop, newest, oldest = self.span
+        before = f"rounds 0 to {start - 1:,}, before {self.labels[newest]!r} was ever played" if start else ""
+        after = f"rounds from {stop:,} on, after {self.labels[oldest]!r} last was" if stop < self.n_rounds else ""
+        return ", and ".join(filter(None, (before, after)))
 
     @property
     def _as_it_was(self) -> bool:
@@ -249,6 +275,8 @@ class Log:
             lines.append(f"left out (as in logs of ours, unless they are given as features): {', '.join(besides)}")
         for why in dict.fromkeys(self.leaks.values()):
             lines.append(f"left out ({why}): {', '.join(name for name in self.leaks if self.leaks[name] == why)}")
+        if self.gap:
+            lines.append(f"count for no rates and no values: {self.gap}")
         shown = ", ".join(map(str, self.labels[:8])) + (
             f" and {len(self.labels) - 8} more" if len(self.labels) > 8 else ""
         )
@@ -286,6 +314,8 @@ class Log:
         found |= dict.fromkeys(copies(head.columns, label, [*self.features, *self.others], rows, ask), COPY)
         left = [name for name in self.features if name not in found]
         found |= dict.fromkeys(recoded(head.columns, label, left, rows, ask), RECODED)
+        left = [name for name in left if name not in found]
+        found |= dict.fromkeys(finer(head.columns, label, left, self._inverse, len(self.labels), ask), FINER)
         left = [name for name in left if name not in found]
         some, bits = head.only(left).columns, bits_of(bit, head.columns[bit], 0)
         if bits.min() == bits.max() and len(head) < rows:  # both bits are needed to see whether they are told
@@ -330,6 +360,12 @@ class Log:
         if "greedy" not in roles and told["margin"] is None:  # the lead of nothing
             roles.pop("margin", None)
         return roles
+
+    def _number(self, value: Any, row: int) -> int:
+        """The number of a label, given what a query finds in a row."""
+        name, label = self.roles["label"], np.empty(1, dtype=object)
+        label[0] = from_json(value) if name in self._file.mixed else value
+        return int(labels_of(name, label, row, self._numbers)[0])
 
 
 def _joined(values: Array, more: Array) -> Array:

@@ -9,8 +9,9 @@ import msgspec
 import numpy as np
 
 from fliptron.kernels import loop
+from fliptron.learners.among import learn_among
 from fliptron.learners.base import Learner
-from fliptron.learners.fliptron import Fliptron, learn_among
+from fliptron.learners.fliptron import Fliptron
 from fliptron.noise.estimate import Estimate
 from fliptron.policy import Policy
 from fliptron.refusals import InputError
