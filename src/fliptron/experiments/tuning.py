@@ -60,14 +60,14 @@ def climb(stage: Stage, tasks: Sequence[Task], runs: pd.DataFrame) -> list[Task]
     return more
 
 
-def neighbours(setting: Mapping[str, Any]) -> list[dict[str, Any]]:
+def neighbours(setting: Mapping[str, Any], ladders: Mapping[str, tuple[float, ...]] = LADDERS) -> list[dict[str, Any]]:
     """The settings that differ in one parameter by one rung.
 
     >>> neighbours({"gamma": 0.02})
     [{'gamma': 0.01}, {'gamma': 0.05}]
     """
     beside = []
-    for name, ladder in LADDERS.items():
+    for name, ladder in ladders.items():
         if setting.get(name) in ladder:
             at = ladder.index(setting[name])
             beside += [{**setting, name: ladder[i]} for i in (at - 1, at + 1) if 0 <= i < len(ladder)]
