@@ -455,6 +455,15 @@ def test_a_jump_of_the_noise_is_told_from_one_of_the_data(half_life: Any, digits
     assert learner.alarms[-1].strength > 4
 
 
+@pytest.mark.parametrize("seed", [904, 906, 919])
+def test_the_first_bits_after_a_jump_of_the_noise_do_not_decide(seed: int, digits: Any) -> None:
+    """A few flipped bits in a row look like other data; more of them do not."""
+    learner = Fliptron(n_classes=10, n_features=64, seed=seed)
+    simulate(learner, digits, rates=(0.0, 0.0), rounds=15_000, seed=seed)
+    simulate(learner, digits, rates=(0.4, 0.4), rounds=5000, seed=seed + 100)
+    assert {alarm.kind for alarm in learner.alarms} == {"noise"}
+
+
 def test_clicks_that_become_rarer_are_not_taken_for_other_data(digits: Any) -> None:
     """Sure labels are then hardly above chance; of these seeds two of three took them for wrong, and learnt anew."""
     restarts = 0

@@ -34,6 +34,7 @@ CHANGES = {
     "noise (0.1, 0.1) → (0.3, 0.3)": Change((0.1, 0.1), (0.3, 0.3)),
     "noise (0.3, 0.3) → (0.1, 0.1)": Change((0.3, 0.3), (0.1, 0.1)),
     "rare clicks (0.02, 0.8) → (0.05, 0.9)": Change((0.02, 0.8), (0.05, 0.9)),
+    "rarer clicks (0.02, 0.7) → (0.02, 0.9)": Change((0.02, 0.7), (0.02, 0.9)),
     "noise in waves between 0.05 and 0.35": Change((0.05, 0.05), (0.35, 0.35), waves=True),
     "labels permuted, no noise": Change((0.0, 0.001), (0.0, 0.001), permuted=True),
     "labels permuted at (0.2, 0.3)": Change((0.2, 0.3), (0.2, 0.3), permuted=True),

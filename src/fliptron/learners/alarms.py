@@ -3,8 +3,9 @@
 An alarm is raised when a label of which the learner is sure is right at most half as often as it should be. The
 evidence is a cumulated sum of log likelihood ratios.
 
-- If the other labels disappoint too, and what is left is well above chance, the **noise** has changed: the rates are
-  counted anew.
+- If the other labels disappoint too, and what is left is above chance, the **noise** has changed: the rates are counted
+  anew. As long as the bits behind the alarm do not say whether it is, and the evidence is not overwhelming, the alarm
+  waits for more.
 - Otherwise the **data** has changed, or the label was learnt wrongly: the weights start anew. One label alone needs
   twice the evidence. They also start anew when sure labels turn out to be no better than chance; uniform play goes on
   as long as that is open.
@@ -77,6 +78,7 @@ KINDS = {DATA: "data", NOISE: "noise", LOST: "lost"}
 
 _ALARM = 4.0  # log t more is asked for: false alarms stay rare at any horizon
 _POOR = 0.55  # of β above ρ0: a label that stays above that alone is no reason for an alarm
+_UNCLEAR, _PATIENCE = 3.0, 5.0  # standard deviations that leave open what has changed; times the evidence that end that
 _HALF = 0.6  # the same of a label that plays for another: half, and what the doubt in ρ0 leaves open
 _ABSENT = 10.0  # bits per label without being the best, before which no label is looked for
 _FEW = 0.25  # of all labels may be absent
@@ -150,11 +152,23 @@ def _suspect(counts: Array, labels: Array, label: int, q: float, feedback: int) 
         return NO_ALARM
     if alone and mine[SUSPECT_ONES] > (rho0 + _POOR * beta) * mine[SUSPECT]:
         return NO_ALARM  # a label that is hard to tell, and right more often than not
+    if others <= 0.0:
+        return DATA
+    return _noise_or_data(counts, labels, rho0, beta, mine[EVIDENCE] > _PATIENCE * enough)
+
+
+@compiled(**PART)
+def _noise_or_data(counts: Array, labels: Array, rho0: float, beta: float, overwhelming: bool) -> float:
+    """What has changed, by the bits of all labels that disappoint; no alarm as yet where they leave it open."""
     bits = ones = 0.0
     for r in range(labels.shape[0]):
         bits += labels[r, SUSPECT]
         ones += labels[r, SUSPECT_ONES]
-    if others > 0.0 and ones > (rho0 + ABOVE * beta) * bits:
+    level = rho0 + min(0.5 * (1.0 / labels.shape[0] + ABOVE), ABOVE) * beta  # halfway from chance to well above it
+    lead, doubt = ones - level * bits, sqrt(level * (1.0 - level) * bits)
+    if abs(lead) <= _UNCLEAR * doubt and not overwhelming:
+        return NO_ALARM
+    if lead > 0.0:
         return NOISE if counts[TOLD] == 0.0 else NO_ALARM  # rates that were told stay
     return DATA
 
