@@ -25,7 +25,7 @@ GRID = {
     "EPABF": {"gamma": GAMMA[2:8], "pushed": ("all", "played")},
     "SOBA": {"gamma": GAMMA, "regularization": (1.0, 100.0)},
     "Newtron": {"gamma": GAMMA[3:8], "curvature": (1e-4, 1e-3, 1e-2), "radius": (3.0, 10.0, 30.0)},
-    "Gappletron": {"gamma": GAMMA[3:8], "diameter": (10.0, 30.0, 100.0, 300.0)},
+    "Gappletron": {"gamma": GAMMA[3:8], "diameter": (10.0, 30.0, 100.0, 300.0, 1000.0)},
     "RDUE": {"gamma": GAMMA[3:8], "diameter": (30.0, 100.0), "estimator": ("inverse", "pseudo-inverse")},
     "RCNBF": {"gamma": GAMMA},
     "AveragedRCNBF": {"gamma": GAMMA},
@@ -66,7 +66,8 @@ Mean error of the played label on digits after {ROUNDS:,} rounds, seeds {SEEDS[0
 Regret is the geometric mean over columns of error / best error; the arrow marks the least, which is the
 default of the learner. RCNBF and AveragedRCNBF are told the true rates. True errors decide, as in the
 paper: an oracle's choice, made alike for all. BPA's default is 0.001, within 1 % of none at all, since a log
-without exploration says nothing about the noise.
+without exploration says nothing about the noise. Gappletron's is the best without noise, which it is made for, and
+within 3 % of the least regret: no diameter makes it stand noise.
 
 Made by `make study NAME=tune`.
 
