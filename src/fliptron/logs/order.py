@@ -24,9 +24,7 @@ _NUMBERS = (
 )
 _MOMENTS = ("DATE", "TIMESTAMP")
 _CHANCE = math.log(1e-9)  # that all rounds with a label come so late, or so early
-
-
-_NEARLY = 0.8
+_NEARLY = 0.8  # of the labels, which the mean of 1/P hits only on average
 
 
 class Span(NamedTuple):
