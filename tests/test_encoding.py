@@ -133,6 +133,17 @@ class TestEncoder:
             so_far = X[: t + 1]
             np.testing.assert_allclose(scaled[t], (X[t] - so_far.mean(axis=0)) / so_far.std(axis=0), rtol=1e-8)
 
+    def test_the_frame_is_held_until_a_column_strays(self) -> None:
+        X = np.random.default_rng(3).normal(50, 9, (40_000, 1))
+        X[20_000:] += 20
+        encoder = Encoder(Schema.infer(X))
+        encoded = encoder.encode_all(X)
+        scaled = encoded[:, 1] / encoded[:, 0]
+        held, moved = (np.polyfit(X[part, 0], scaled[part], 1) for part in (slice(1000, 20_000), slice(39_000, 40_000)))
+        np.testing.assert_allclose(held, [1 / X[:1000].std(), -X[:1000].mean() / X[:1000].std()], rtol=1e-6)
+        np.testing.assert_allclose(np.polyval(held, X[1000:20_000, 0]), scaled[1000:20_000], atol=1e-9)
+        assert moved[0] < held[0] / 1.1
+
     def test_the_scale_of_a_column_does_not_matter(self) -> None:
         X = np.random.default_rng(1).normal(size=(200, 3))
         one, other = (Encoder(Schema.infer(each)).encode_all(each) for each in (X, X * [1e-3, 1e3, 7] + 100))
@@ -174,6 +185,11 @@ class TestEncoder:
         second.encode_all(frame[300:])
         first.merge(second)
         np.testing.assert_allclose(first.moments[:, :10], whole.moments[:, :10], rtol=1e-6)
+        long, frame = Encoder(schema), visitors(1500)
+        long.encode_all(frame)
+        held = long.moments[3:].copy()
+        long.merge(whole)
+        np.testing.assert_array_equal(long.moments[3:], held)
         with pytest.raises(InputError, match="another schema"):
             first.merge(Encoder(Schema.infer([{"a": 1}])))
 

@@ -14,6 +14,7 @@ from fliptron.arrays import Array
 from fliptron.encoding.curves import MOST
 from fliptron.encoding.encoder import Bends, Encoder
 from fliptron.encoding.records import Table, is_missing
+from fliptron.encoding.scaling import reframe
 from fliptron.encoding.schema import Schema
 from fliptron.learners import files
 from fliptron.learners.base import Learner
@@ -271,8 +272,12 @@ class Policy:
                 raise InputError(f"{path} is not a saved policy: it has more than {MOST} curves{saved.advice}")
             last = max(encoder.n_numbers - 1, 0)
             bounds = {"pairs": (0, last), "slopes": (-1e6, 1e6), "phases": (0.0, 7.0), "moments": (-1e300, 1e300)}
+            old = 3 if saved.version.startswith("0.2") else None  # centre and scale were mean and deviation
             for name, array in encoder.arrays().items():
-                array[...] = saved.array(name, array, *bounds[name])
+                part = array[:old] if name == "moments" else array
+                part[...] = saved.array(name, part, *bounds[name])
+            if old:
+                reframe(encoder.moments)
             if encoder.flaw():
                 raise InputError(f"{path} is not a saved policy: {encoder.flaw()}")
         return policy

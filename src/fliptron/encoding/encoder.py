@@ -12,7 +12,7 @@ import numpy as np
 from fliptron.arrays import Array, SparseRow
 from fliptron.encoding.curves import bend, draw, room_for
 from fliptron.encoding.records import Table, is_missing, is_no_number, moment, word_of
-from fliptron.encoding.scaling import COUNT, SQUARES, merged, standardise, to_unit, to_unit_sparse
+from fliptron.encoding.scaling import COUNT, SPREAD, SQUARES, merged, standardise, to_unit, to_unit_sparse
 from fliptron.encoding.schema import SPARE, Column, Schema
 from fliptron.refusals import InputError, shown, whole
 
@@ -30,7 +30,8 @@ class Encoder:
     """Makes x from records. Every x has the same length, also when new words, new columns or gaps come.
 
     - A *number* or *boolean* is centred by its running mean and divided by its running standard deviation. Both are
-      learnt from the records as they come, each record's own value included: no labels, no look ahead.
+      learnt from the records as they come, each record's own value included: no labels, no look ahead. After 1,000
+      values both are held, until they have strayed by a tenth of a standard deviation.
     - A *time* is five numbers: itself, and sine and cosine of where it lies in the day and in the week. A *clock*,
       which never goes back, has only the last four: nothing that was learnt of a moment would come again.
     - A *category* has a place for every value seen among the first rows, and a few more that other values share.
@@ -90,8 +91,8 @@ class Encoder:
         """The curves at the end of x."""
         self.n_features = at + bent
         """The length of every x."""
-        self.moments = np.zeros((3, self.n_numbers + bent - self.curves.phases.size))
-        """Running count, mean and squared deviations of every number, and of every product."""
+        self.moments = np.zeros((5, self.n_numbers + bent - self.curves.phases.size))
+        """Running count, mean and squared deviations of every number and every product, and its centre and scale."""
         self._dense = np.arange(1 + self.n_numbers)
         self._places: dict[str, dict[Any, Place]] = {
             column.name: {value: (self._first[column.name] + k, 1.0) for k, value in enumerate(column.values)}
@@ -234,7 +235,7 @@ class Encoder:
 
     def flaw(self) -> str:
         """What is wrong with moments that came from a file."""
-        bad = (self.moments[[COUNT, SQUARES]] < 0.0).any() or not np.isfinite(self.moments).all()
+        bad = (self.moments[[COUNT, SQUARES, SPREAD]] < 0.0).any() or not np.isfinite(self.moments).all()
         return "its running means and variances are not those of numbers" if bad else ""
 
     def _place(self, column: Column, value: Any) -> Place:
