@@ -2,8 +2,8 @@
 
 They are the running mean and standard deviation of the first thousand values. A mean that went on moving, by ever less,
 would go on shifting what was learnt of x: where errors are rare, a sharp boundary with it. To hold them costs nothing,
-since a linear score with a constant in it is as good in any frame. Only when mean or deviation has strayed by a tenth of
-a deviation, three times what chance does in a thousand values, are both taken anew. Longer steps would be rarer, but
+since a linear score with a constant in it is as good in any frame. Only when mean or deviation has strayed by a tenth
+of a deviation, three times what chance does in a thousand values, are both taken anew. Longer steps would be rarer, but
 what was learnt of a column that moves for good would be shifted by more.
 """
 
