@@ -24,6 +24,7 @@ from fliptron.experiments.paper import (
     PAPER,
     PUBLISHED,
     VARIANTS,
+    Scale,
 )
 from fliptron.experiments.reproduction import Reproduction
 from fliptron.output import make_folder, write_whole
@@ -46,8 +47,8 @@ CHOICES = (
     "label as the paper's text says. Both play by RCINE's γ.",
     "Slopes are of log error against log rounds over the last tenfold of rounds, without cells in which the greedy "
     "label has all but stopped making mistakes (fewer than 1 in 10,000).",
-    "At the scales desk and paper there are 10 seeds; at 10⁷ rounds 5 on USPS, SynSep and the real MNIST, where a "
-    "round costs most, and 3 beyond the paper.",
+    "At the scales desk and paper there are 10 seeds. At 10⁷ rounds there are 5 on USPS, SynSep and the real MNIST, "
+    "where a round costs most; beyond the paper 5, and 3 on those.",
     "A claim has a verdict only where every cell has 5 seeds or more.",
 )
 """What this reproduction does where the paper is silent."""
@@ -189,6 +190,38 @@ def made_table(done: Reproduction, command: str) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["what", "here"])
 
 
+def numbers(scale: Scale, tables: Mapping[str, pd.DataFrame]) -> dict[str, tuple[str, pd.DataFrame]]:
+    """The report's tables of numbers under short names, each with its title; empty where nothing was played."""
+    errors, rates, (first, longest) = tables["errors"], tables["rates"], (scale.horizons[0], max(scale.horizons))
+    learners = list(dict.fromkeys(errors.learner))
+    variants = (*PAPER[1:5], *VARIANTS) if set(VARIANTS) & set(learners) else ()
+    beyond = (*PAPER[-2:], *FIRST_ORDER) if set(FIRST_ORDER) & set(learners) else ()
+    nrest = rates[rates.estimator == "RCINE-NREst"].rounds
+    estimated = int(nrest.min()) if len(nrest) else longest
+    return {
+        "ratios": (
+            f"Error under noise divided by BPA's, {' → '.join(f'{T:,}' for T in scale.horizons)} rounds",
+            ratios_shape(errors, scale.horizons),
+        ),
+        **{
+            f"errors {T}": (f"The numbers of Figure 2 and the appendix, {T:,} rounds", errors_shape(errors, PAPER, T))
+            for T in reversed(scale.horizons)
+        },
+        "table1": (f"Table 1: estimated rates after {estimated:,} rounds", rates_shape(rates, list(MAIN), estimated)),
+        "table2": (f"Table 2: estimated rates after {estimated:,} rounds", rates_shape(rates, list(EXTRA), estimated)),
+        "variants": (f"Variants of the baselines, {first:,} rounds", errors_shape(errors, variants, first)),
+        "first-order": (
+            f"First-order learners beyond the paper in numbers, {longest:,} rounds",
+            errors_shape(errors, beyond, longest),
+        ),
+        "beyond": (
+            f"All learners in numbers, {scale.beyond:,} rounds",
+            errors_shape(errors, learners, scale.beyond),
+        ),
+        "reach": (f"Rounds until the error is down to RCNBF's after {longest:,}", reach_shape(tables["reach"])),
+    }
+
+
 def claim_rows(claims: Sequence[Claim]) -> tuple[list[str], list[list[str]]]:
     """One row per claim: its verdict at each horizon, and the evidence."""
     horizons = sorted({claim.horizon for claim in claims})
@@ -227,11 +260,6 @@ def errors_shape(errors: pd.DataFrame, learners: Sequence[str], rounds: int) -> 
             texts = [_NOT_PLAYED if row is None else plus_minus(row.error, row.ci95) for row in found]
             rows.append((NAMES[dataset], learner, *texts, int(mine.seeds.min())))
     return pd.DataFrame(rows, columns=["data", "learner", *map(pair, NOISE), "seeds"])
-
-
-def ratios_title(horizons: Sequence[int]) -> str:
-    """What `ratios_shape` shows."""
-    return f"Error under noise divided by BPA's, {' → '.join(f'{T:,}' for T in horizons)} rounds"
 
 
 def ratios_shape(errors: pd.DataFrame, horizons: Sequence[int]) -> pd.DataFrame:
@@ -294,12 +322,11 @@ def _two(rho0: float, rho1: float) -> str:
 
 
 def _page(done: Reproduction, claims: list[Claim], drawn: dict[str, str], tables: dict[str, pd.DataFrame]) -> str:
-    runs, longest, beyond = done.runs, max(done.scale.horizons), done.scale.beyond
+    runs, longest = done.runs, max(done.scale.horizons)
     failures = done.failures[["dataset", "learner", "rho0", "rho1", "seed", "failure"]]
     columns, rows = claim_rows(claims)
     verdicts = [[row[0], *((each, _kind(each)) for each in row[1:-1]), (row[-1], "small")] for row in rows]
-    nrest = runs[runs.learner == "RCINE-NREst"]
-    first = int(nrest.rounds.min()) if len(nrest) else longest
+    shapes = numbers(done.scale, tables)
 
     def frame(title: str, content: pd.DataFrame) -> str:
         return page.section(title, page.frame(content) if len(content) else "")
@@ -315,32 +342,22 @@ def _page(done: Reproduction, claims: list[Claim], drawn: dict[str, str], tables
         *(page.strong(f"{NAMES.get(name, name)} is missing: {why}") for name, why in done.missing.items()),
         drawn.get("glance", ""),
         page.section("The paper's claims", page.table(columns, verdicts) if rows else ""),
-        frame(ratios_title(done.scale.horizons), ratios_shape(tables["errors"], done.scale.horizons)),
+        frame(*shapes["ratios"]),
         page.section("What the paper leaves open, and what was chosen", page.bullets(CHOICES)),
         drawn.get("figure2", ""),
-        frame(
-            f"The numbers behind Figure 2 and the appendix, {longest:,} rounds",
-            errors_shape(tables["errors"], PAPER, longest),
-        ),
         drawn.get("figure3", ""),
-        frame(f"Table 1: estimated rates after {first:,} rounds", rates_shape(tables["rates"], list(MAIN), first)),
-        frame(f"Table 2: estimated rates after {first:,} rounds", rates_shape(tables["rates"], list(EXTRA), first)),
+        frame(*shapes["table1"]),
+        frame(*shapes["table2"]),
         *(drawn.get(name, "") for name in _DRIFTS),
         drawn.get("appendix-middle", ""),
         drawn.get("appendix", ""),
-        frame(
-            f"Variants of the baselines, {done.scale.horizons[0]:,} rounds",
-            errors_shape(tables["errors"], (*PAPER[1:5], *VARIANTS), done.scale.horizons[0])
-            if set(VARIANTS) & set(runs.learner)
-            else pd.DataFrame(),
-        ),
+        *(frame(*shapes[f"errors {T}"]) for T in reversed(done.scale.horizons)),
+        frame(*shapes["variants"]),
         drawn.get("first-order", ""),
+        frame(*shapes["first-order"]),
         drawn.get("beyond", ""),
-        frame(
-            f"Beyond the paper: errors after {beyond:,} rounds",
-            errors_shape(tables["errors"], list(dict.fromkeys(tables["errors"].learner)), beyond),
-        ),
-        frame(f"Rounds until the error is down to RCNBF's after {longest:,}", reach_shape(tables["reach"])),
+        frame(*shapes["beyond"]),
+        frame(*shapes["reach"]),
         page.section("The settings", page.paragraph(_honest(done.chosen)) + page.frame(_settings(done.chosen))),
         frame("Cost: microseconds per round", tables["cost"]),
         frame("Failed runs", failures),
