@@ -101,8 +101,8 @@ def write(runs: pd.DataFrame, docs: Path) -> list[Path]:
 
 Error after {ROUNDS:,} rounds at {RATES}, {len(SEEDS)} seeds: of the table standardised beforehand with a constant
 (± half the 95 % interval), and, divided by it, of the same table encoded as it is played, in several disguises. "Words"
-gives a column of words where the others have it one-hot. The largest ratio: {most}. It is largest where errors are
-rarest: a mean that still moves shifts a sharp boundary. Made by `make study NAME=scales`.
+gives a column of words where the others have it one-hot; a word counts as much as one number, and less than several
+columns that are standardised. The largest ratio: {most}. Made by `make study NAME=scales`.
 
 {table(["table", "learner", "beforehand", *DISGUISES[1:]], rows)}"""
     return [save(docs / "tables/scales.md", text)]
