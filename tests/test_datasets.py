@@ -171,8 +171,16 @@ class TestOwnFiles:
             ("a.csv", "a,b,label\n1,2,0\n1,x,1\n1,3,1\n", "column 'b' holds 'x' in row 1 among numbers"),
             ("a.csv", "a,a,label\n1,2,0\n1,x,1\n", "two columns are called 'a'"),
             ("a.csv", "a,b,label\n,,0\n,,1\n", "no column holds a value"),
-            ("a.csv", "age,clicked,propensity\n1,0,0.5\n2,1,0.5\n", "this is a log of rounds"),
-            ("a.csv", "age,shown,clicked\n31,hats,1\n22,bags,0\n44,hats,0\n", "this is a log of rounds"),
+            (
+                "a.csv",
+                "age,clicked,propensity\n1,0,0.5\n2,1,0.5\n",
+                "this is a log of rounds.*call 'clicked' otherwise",
+            ),
+            (
+                "a.csv",
+                "age,shown,clicked\n31,hats,1\n22,bags,0\n44,hats,0\n",
+                "this is a log of rounds.*name the column",
+            ),
             ("a.csv", b"a,city,kind\n1,Malm\xf6,x\n2,Oslo,y\n", "a.csv is not UTF-8 text; save it as UTF-8"),
             ("a.csv", "1,2,0\n1,inf,1\n", "column 'x1' holds 'inf' in row 1 among numbers"),
             ("a.csv", "1,2,0\n1,3,0\n", "has 1 class; at least 2"),

@@ -240,7 +240,7 @@ class TestUnkindWorld:
                 "rows is 1000000000000; a whole number of at least 1 and",
             ),
             (["results", "--folder", ".", "--sql", ""], "the query is empty"),
-            (["results", "--folder", "nowhere"], "nowhere is not a folder with results"),
+            (["results", "--folder", "nowhere"], "nowhere is not a folder with results; `play` makes"),
             (["run", "--cluster", "tcp://x", "--log"], "a cluster's workers keep no logs"),
         ],
     )

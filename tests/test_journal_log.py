@@ -99,6 +99,15 @@ def test_serve_refuses_what_it_cannot_serve(journal: Path, tmp_path: Path) -> No
         assert (found.exit_code, sentence in found.output.replace("\n", " ")) == (2, True), found.output
 
 
+def test_a_first_start_that_is_refused_leaves_no_journal_and_no_token(tmp_path: Path) -> None:
+    told = tmp_path / "shop.toml"
+    for model in ("labels = ['a', 'b']\nfeatures = 0", "file = 'none.npz'"):
+        told.write_text(f"store = 'new.db'\n[models.shop]\n{model}\n")
+        found = run("serve", told, "--port", "0")
+        assert (found.exit_code, "ft_" in found.output) == (2, False), found.output
+        assert list(tmp_path.iterdir()) == [told]
+
+
 def test_a_backup_and_a_token_are_made_from_the_command_line(journal: Path, tmp_path: Path) -> None:
     told = tmp_path / "shop.toml"
     told.write_text(f"store = '{journal}'\n[models.shop]\nlabels = ['a', 'b']\nfeatures = 2\n")

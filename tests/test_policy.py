@@ -362,3 +362,9 @@ def test_a_table_without_any_column_of_the_policy_is_refused() -> None:
     for ask in (policy.predict, policy.scores):
         with pytest.raises(InputError, match="decides by 'n', but the table has 'N'; one of them is expected"):
             ask([{"N": 1.0}])
+    with pytest.raises(InputError, match="decides by 'n', but the record has 'N', '3'; one of them is expected"):
+        policy.decide({"N": 1.0, "3": 0.0})
+    assert policy.learner.rounds == 0
+    assert not policy.encoder.moments.any()
+    for known in ({}, {"n": 1.0, "N": 1.0}):
+        assert policy.decide(known).label in ("a", "b")

@@ -234,6 +234,11 @@ class TestSql:
             store.sql(query.format(folder=store.folder))
         assert sorted(store.folder.iterdir()) == before
 
+    def test_a_second_query_is_not_answered_in_place_of_the_first(self, store: Any) -> None:
+        with pytest.raises(InputError, match="is 2 queries; one SELECT"):
+            store.sql("SELECT 1; SELECT 2")
+        assert len(store.sql("SELECT 1;")) == 1
+
     def test_changes_do_not_last(self, store: Any) -> None:
         with pytest.raises(InputError):
             store.sql("DELETE FROM runs")

@@ -36,6 +36,7 @@ REFUSED = [
     (b"[]", 422),
     (b"\xff", 400),
     (b'{"features": {}, "features": {}}', 400),
+    (b'{"features": {"Age": 1, "City": "Rome"}}', 422),  # age and city are the columns
     (b'{"features": {"age": 1, "age": 2}}', 400),
     (b'{"features": {"a\\u0067e": 1, "age": 2}}', 400),
     (b'{"features": {"age": NaN}}', 400),
@@ -210,6 +211,7 @@ def test_the_journal_goes_on_only_with_the_same_model(tmp_path: Path) -> None:
         Desk.opened(shop(learner="Banditron", gamma=0.1), journal)
     with pytest.raises(InputError, match="one such as Fliptron"):
         Desk.opened(shop("new", learner="Perceptron"), journal)
+    assert [model.name for model in journal.models()] == ["shop", "x"]  # what was refused is not there
     journal.close()
 
 

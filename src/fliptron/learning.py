@@ -19,8 +19,8 @@ from fliptron.learners.fliptron import Fliptron
 from fliptron.learners.regression import LeastMeanSquares, RidgeRegression
 from fliptron.logs.log import Log
 from fliptron.noise.estimate import Estimate
-from fliptron.policy import Policy, named
-from fliptron.refusals import InputError, whole
+from fliptron.policy import Policy
+from fliptron.refusals import InputError, named, whole
 from fliptron.rounds import Rounds
 
 _NEEDS_NO_PROBABILITY = (Fliptron, LeastMeanSquares, RidgeRegression)

@@ -21,7 +21,7 @@ from fliptron.learners.base import Learner
 from fliptron.learners.fliptron import Fliptron
 from fliptron.noise.estimate import Estimate
 from fliptron.output import write_whole
-from fliptron.refusals import InputError, path_of, shown, whole
+from fliptron.refusals import InputError, named, path_of, shown, whole
 from fliptron.rounds import MOST_CLASSES, Decision, Rounds
 from fliptron.shown import html
 
@@ -113,11 +113,13 @@ class Policy:
         Parameters
         ----------
         record
-            Names and values. A column that is not there is missing; one that is not known is ignored.
+            Names and values. A column that is not there is missing; one that is not known is ignored, unless none is
+            known.
         eligible
             The labels that may be played this time; None: all.
         """
         among = None if eligible is None else self._numbered(eligible)
+        self.encoder.recognise(record)
         x = self.encoder.encode(record)
         label, greedy, probability = self.learner.decide(x, among)
         some = None if among is None else tuple(self.labels[r] for r in among)
@@ -184,14 +186,7 @@ class Policy:
         where
             Where they are, for messages.
         """
-        wanted = [column.name for column in self.encoder.schema.columns if column.kind != "unused"]
-        found = [name for name in wanted if name not in names]
-        if len(found) == len(wanted):
-            there = f"has {named(names)}" if names else "has none at all"
-            raise InputError(
-                f"the policy decides by {named(wanted)}, but {where} {there}; one of them is expected there"
-            )
-        return found
+        return self.encoder.missing(names, where)
 
     def opened(self, encoder: Encoder | None, labels: Sequence[Any], name: str) -> tuple[Learner, Encoder]:
         """The learner and the encoder, for a simulation whose records and labels must be the policy's."""
@@ -289,12 +284,6 @@ class Policy:
     def __repr__(self) -> str:
         columns = len(self.encoder.schema.columns)
         return f"Policy({type(self.learner).__name__}: {columns} columns → {named(self.labels)})"
-
-
-def named(labels: Sequence[Any], most: int = 8) -> str:
-    """Labels in a sentence."""
-    shown = ", ".join(repr(label) for label in labels[:most])
-    return shown if len(labels) <= most else f"{shown} and {len(labels) - most} more"
 
 
 def as_labels(labels: Iterable[Any]) -> tuple[Any, ...]:

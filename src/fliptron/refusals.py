@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +79,12 @@ def mapping_of(what: str, value: Any) -> dict[Any, Any]:
     if value is not None and not isinstance(value, Mapping):
         raise InputError(f"{what} is {shown(value)}; a dict is expected")
     return dict(value or {})
+
+
+def named(labels: Sequence[Any], most: int = 8) -> str:
+    """Labels, or names, in a sentence."""
+    first = ", ".join(map(shown, labels[:most]))
+    return first if len(labels) <= most else f"{first} and {len(labels) - most} more"
 
 
 def missing(what: str, extra: str, error: ImportError | None = None) -> InputError:

@@ -172,8 +172,11 @@ class Results:
         with connected() as database:
             self._read(database)
             try:
-                if any(each.type not in _ASK for each in database.extract_statements(query)):
+                asked = database.extract_statements(query)
+                if any(each.type not in _ASK for each in asked):
                     raise InputError("this query asks nothing; a SELECT is expected")
+                if len(asked) > 1:
+                    raise InputError(f"the query is {len(asked)} queries; one SELECT is expected")
                 answer = database.execute(query)
                 if answer is None or answer.description is None:
                     raise InputError("this query has no answer; a SELECT is expected")

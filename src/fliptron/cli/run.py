@@ -22,8 +22,8 @@ from fliptron.experiments.plan import Spec, grid
 from fliptron.experiments.roster import DEFAULT, ROSTER, TOLD, build, settings
 from fliptron.experiments.runner import data
 from fliptron.output import writable_file
-from fliptron.policy import Policy, named
-from fliptron.refusals import InputError, whole
+from fliptron.policy import Policy
+from fliptron.refusals import InputError, named, whole
 from fliptron.report.comparison import Comparison
 from fliptron.report.statistics import plus_minus
 from fliptron.results import Results

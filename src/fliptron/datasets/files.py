@@ -170,9 +170,12 @@ def without_leaks(table: Table, y: Array, kinds: Mapping[str, str] | None) -> di
 def _chosen(names: list[str], label: str | None) -> str:
     """The column of right labels: the one named, or one that is called like it, or the last."""
     if looks_like_a_log(names, label):
+        helps = label is None and not all(looks_like_a_log(names, name) for name in names)
+        bits = ", ".join(repr(name) for name in names if name.lower() in NAMES["bit"])
         raise InputError(
             "this is a log of rounds, with bits and the labels that were played, not a table with the right label of "
-            "every row; estimate, learn and evaluate read logs (if it is a table, name the column of right labels)"
+            "every row; estimate, learn and evaluate read logs (if it is a table, "
+            f"{'name the column of right labels' if helps else f'call {bits} otherwise, as bits are called so'})"
         )
     if label is not None and label not in names:
         raise InputError(f"no column is called {label!r}; there are {', '.join(names)}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -14,7 +14,7 @@ from fliptron.encoding.curves import bend, draw, room_for
 from fliptron.encoding.records import Table, is_missing, is_no_number, moment, word_of
 from fliptron.encoding.scaling import COUNT, SPREAD, SQUARES, merged, standardise, to_unit, to_unit_sparse
 from fliptron.encoding.schema import SPARE, Column, Schema
-from fliptron.refusals import InputError, shown, whole
+from fliptron.refusals import InputError, named, shown, whole
 
 _MOST_CURVES = 10_000
 _REMEMBERED = 100_000  # words of a column whose places are not computed again
@@ -116,6 +116,21 @@ class Encoder:
         straight, K = cls(schema), whole("n_classes", n_classes, 2)
         count = room_for(K, straight.n_features, straight.n_numbers) if curves == "auto" else curves
         return cls(schema, curves=count) if count else straight
+
+    def recognise(self, record: Any) -> None:
+        """Refuse a record whose names are all wrong; an empty one says that nothing is known."""
+        if isinstance(record, Mapping) and record and self._gap.keys().isdisjoint(record):
+            self.missing(list(map(str, record)), "the record")
+
+    def missing(self, names: Sequence[str], where: str) -> list[str]:
+        """The columns that are not among those of some records, which are in `where`; one of them at least must be."""
+        found = [name for name in self._gap if name not in names]
+        if len(found) == len(self._gap):
+            there = f"has {named(names)}" if names else "has none at all"
+            raise InputError(
+                f"the policy decides by {named(list(self._gap))}, but {where} {there}; one of them is expected there"
+            )
+        return found
 
     def encode(self, record: Mapping[str, Any], *, update: bool = True) -> Any:
         """x of one record.

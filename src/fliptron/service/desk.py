@@ -24,8 +24,8 @@ from fliptron.kernels import loop
 from fliptron.kernels.compiling import entry
 from fliptron.kernels.vectors import lead
 from fliptron.learners.base import Learner
-from fliptron.policy import Policy, named
-from fliptron.refusals import InputError
+from fliptron.policy import Policy
+from fliptron.refusals import InputError, named
 from fliptron.service.ids import Names
 from fliptron.service.messages import Answer, Ask, Feedback, Refusal
 from fliptron.service.model import ServedModel
@@ -220,6 +220,7 @@ class Desk(ServedModel):
         if type(features) is not dict:
             raise Refusal(422, "features are a list; the model has a schema: an object of names and values is due")
         try:
+            self.encoder.recognise(features)
             x = self.encoder.encode(features)
         except InputError as error:
             self.undo()
@@ -297,10 +298,12 @@ class Desk(ServedModel):
 
         The state of another version's learner may be of no use here. Then it learns the journal's lessons anew.
         """
+        new = all(model.name != settings.name for model in store.models())
+        made = settings.build() if new else None  # what is refused is not in the journal
         known = store.open_model(settings.name, _encode({"made": time.time()}))
         kept = store.snapshots(known.number)
         if not kept:
-            desk = cls(settings, known.number, store.secret, settings.build())
+            desk = cls(settings, known.number, store.secret, made or settings.build())
             desk.rehearse()
             store.write([desk.snapshot()])
             return desk

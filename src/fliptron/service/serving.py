@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import socket
 from collections.abc import Callable
 from contextlib import suppress
@@ -50,6 +51,9 @@ def run(
         Called when it is told to stop, while it still answers.
     """
     with _listen(settings.host, settings.port) as listening:
+        if not in_database(settings.store) and not os.path.exists(settings.store):
+            for model in settings.models:
+                model.build()  # one that is refused leaves no journal behind, and no token
         app = App(settings, lambda: _with_token(open_store(settings.store), settings, say))
         gc.disable()  # what is made until it answers stays
         try:

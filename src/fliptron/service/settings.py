@@ -16,8 +16,8 @@ import msgspec
 from fliptron.encoding.schema import Schema
 from fliptron.learners import files
 from fliptron.learners.base import Learner
-from fliptron.policy import Policy, as_labels, named
-from fliptron.refusals import InputError, one_of, real, whole
+from fliptron.policy import Policy, as_labels
+from fliptron.refusals import InputError, named, one_of, real, whole
 from fliptron.service.messages import Text
 from fliptron.service.store import Token
 
