@@ -105,7 +105,7 @@ class TestPolicy:
         for name, array in alone.learner._arrays().items():
             assert np.array_equal(made.learner._arrays()[name], array, equal_nan=True), name
 
-    @pytest.mark.parametrize("odd", [None, 3, ("hats", "hats", 0.5), "abcdefg"])
+    @pytest.mark.parametrize("odd", [None, 3, ("hats", "hats", 0.5), "abcdefg", "hats"])
     def test_what_is_no_choice_is_refused(self, odd: Any) -> None:
         with pytest.raises(InputError, match="is no choice; what `decide` returned is expected"):
             policy(seed=1).learn(odd, 1)

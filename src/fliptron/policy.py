@@ -139,7 +139,7 @@ class Policy:
             choice knows itself which labels were eligible.
         """
         try:
-            label, greedy, probability, x, eligible = Choice(*choice)
+            label, greedy, probability, x, eligible = Choice(*(() if isinstance(choice, str) else choice))
         except TypeError:
             raise InputError(f"{shown(choice)} is no choice; what `decide` returned is expected") from None
         if more.get("truth") is not None:
