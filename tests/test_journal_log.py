@@ -83,6 +83,14 @@ def test_a_journal_that_cannot_be_read_is_refused(journal: Path, source: Any, se
     assert sentence in found.output.replace("\n", " ")
 
 
+def test_a_journal_whose_only_model_never_got_ready_is_refused(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "new.db")
+    journal.open_model("shop", b"{}")  # and the server is stopped while it compiles
+    journal.close()
+    found = run("estimate", tmp_path / "new.db")
+    assert (found.exit_code, "has no model yet" in found.output.replace("\n", " ")) == (2, True), found.exception
+
+
 def test_serve_refuses_what_it_cannot_serve(journal: Path, tmp_path: Path) -> None:
     told = tmp_path / "shop.toml"
     told.write_text(f"store = '{journal}'\n[models.shop]\nlabels = ['a', 'b']\nfeatures = 2\n")

@@ -114,7 +114,7 @@ def exported(source: str, then: Callable[[str], Any] = str) -> Iterator[Any]:
     path, wanted = _split(source)
     journal = Journal(path, alone=False)
     try:
-        names = journal.models()
+        names = [each for each in journal.models() if journal.snapshots(each.number)]  # the others never got ready
         if not names:
             raise InputError(f"{path} has no model yet, so there is nothing to read")
         chosen = wanted or (names[0].name if len(names) == 1 else None)
