@@ -92,6 +92,8 @@ def test_what_is_no_json_is_refused_before_it_is_sent(service: Served) -> None:
             client.decide_many([{"featurs": {}}])
         with pytest.raises(ServiceError, match="bit"):
             client.feedback("1-0000000000000000", 0.7)
+        with pytest.raises(ServiceError, match=r"2 .*bit.*; 0 or 1 is expected"):
+            client.feedback("1-0000000000000000", 2)
 
 
 @pytest.mark.parametrize(

@@ -303,6 +303,8 @@ def refused(error: Exception) -> tuple[int, bytes, dict[str, str]]:
             status, message, headers = error.status, str(error), {"retry-after": "1"}
         case msgspec.ValidationError():
             status, message = 422, f"the body does not fit: {error}"
+            if "enum value" in message:  # of requests, only a bit has so few
+                message += "; 0 or 1 is expected"
         case msgspec.DecodeError() | RecursionError():
             status, message = 400, f"the body is not JSON as expected: {error}"
         case HTTPException():
