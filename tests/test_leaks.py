@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from click.testing import CliRunner
 
-from fliptron import InputError, Log, RidgeRegression, evaluate, learn_log, load
+from fliptron import InputError, Log, RidgeRegression, audit, evaluate, learn_log, load
+from fliptron.balance import Balance
 from fliptron.cli.group import commands as main
 from fliptron.logs.tables import write_table
 
@@ -118,6 +121,43 @@ def test_an_evaluation_is_the_same_with_a_copy_of_the_bit_and_warns_of_what_is_n
         main, ["evaluate", str(tmp_path / "c.parquet"), "--policy", "always", "--out", str(tmp_path)]
     )
     assert "Warning: The mean bit of always is" in " ".join(told.stdout.split())
+
+
+def test_probabilities_and_features_that_do_not_fit_the_labels_identify_nothing(tmp_path: Path) -> None:
+    table = columns(20_000)
+    shares = dict(zip(*np.unique(table["shown"], return_counts=True), strict=True))
+    random = np.random.default_rng(1)
+    prices = np.array([10, 20, 30])[np.searchsorted(NAMES, table["shown"])] + random.normal(0, 3, 20_000)
+    logs = {
+        "": {},
+        "'(bags|hats|wigs)' was played .* times in a round": {"propensity": np.roll(table["propensity"], 1)},
+        "^columns .*'age'.* differ by": {"propensity": [shares[each] / 20_000 for each in table["shown"]]},
+        "^column 'price' differs": {"price": prices},
+        "^column 'score' differs": {"score": table["propensity"] + random.normal(0, 0.02, 20_000)},
+    }
+    for at, (words, wrong) in enumerate(logs.items()):
+        path = tmp_path / f"{at}.parquet"
+        write_table(path, table | wrong)
+        found = audit(Log(path))
+        assert (found.verdict == "not identified") == bool(words)
+        assert re.search(words, found.reason)
+    judged = evaluate(Log(tmp_path / "3.parquet", others=["always"]), {"always": "always"})
+    assert judged.values["always"].accuracy is None
+    assert "column 'price' differs" in judged.differences[0].doubt
+
+
+def test_sparse_rows_tell_the_same_as_dense_ones() -> None:
+    random = np.random.default_rng(2)
+    label, leak = random.integers(0, 3, 5000), random.normal(size=5000)
+    X = np.column_stack([np.ones(5000), leak + label, leak]) / 7
+    doubts = []
+    for rows in (X, sp.csr_array(X)):
+        balance = Balance(["a", "b", "c"], ["", "late", "early"])
+        for part in (slice(0, 0), slice(0, 2000), slice(2000, None)):
+            balance.add(rows[part], label[part], np.full(5000, 1 / 3)[part])
+        doubts.append(balance.doubt)
+    assert doubts[0] == doubts[1]
+    assert doubts[0].startswith("column 'late' differs by the label that was played")
 
 
 def test_a_policy_does_not_learn_the_label_from_its_number(tmp_path: Path) -> None:

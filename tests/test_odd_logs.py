@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import subprocess
 import sys
@@ -173,6 +174,13 @@ class TestGuesses:
         path = log_of(tmp_path / "log.csv", row=lambda i: i % 7)
         assert "row" in Log(path).describe().splitlines()[-1]
         assert Log(path, features=["x", "row"]).features == ["x", "row"]
+
+    def test_a_file_and_the_same_one_zipped_are_not_both_read(self, tmp_path: Path) -> None:
+        plain = log_of(tmp_path / "a.csv")
+        (tmp_path / "a.csv.gz").write_bytes(gzip.compress(plain.read_bytes()))
+        for name in (tmp_path, tmp_path / "*"):
+            with pytest.raises(InputError, match=r"stands for both .*a\.csv and .*a\.csv\.gz; one of them"):
+                Log(name)
 
     def test_a_comma_within_quotes_stands_between_nothing(self, tmp_path: Path) -> None:
         rows = "".join(f"{i};{'ab'[i % 2]};1\n" for i in range(9))

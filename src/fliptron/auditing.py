@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from fliptron.arrays import Array, to_unit_norm
+from fliptron.balance import Balance
 from fliptron.cluster import workers
 from fliptron.encoding.encoder import Encoder
 from fliptron.learners.base import Learner
@@ -77,7 +78,7 @@ def audit(
             ones += int(batch.rounds.bit.sum())
             if progress is not None:
                 progress(done)
-        found = plateaus.estimate()
+        found = plateaus.estimate(reference.doubt)
         if rounds.span.start >= rounds.span.stop:
             found = replace(found, reason=never_together(rounds))
         return found if rounds.has_probabilities else _without_probabilities(found, ones, done)
@@ -146,8 +147,9 @@ class Reference:
     def __init__(self, log: Log) -> None:
         if log.schema is None and "margin" not in log.roles:
             raise InputError(f"{log.name} has neither a margin nor any column of features; one of them is expected")
-        self._known = log.has_probabilities
+        self._log, self._known = log, log.has_probabilities
         self._encoder = None if log.schema is None else Encoder(log.schema)
+        self._balance = None if self._encoder is None else Balance(log.labels, self._encoder.columns)
         self._learner = None if self._encoder is None else _reference(len(log.labels), self._encoder.n_features)
 
     def read(self, batch: Batch, *, scores: bool = False) -> tuple[Rounds, Array | None]:
@@ -157,6 +159,9 @@ class Reference:
             rounds = replace(rounds, probability=np.ones(len(rounds)), greedy=rounds.label)
         if self._learner is not None and (scores or rounds.margin is None or rounds.greedy[0] < 0):
             X = self._encoder.encode_all(batch.records)  # type: ignore[union-attr]
+            if self._known:
+                inside = self._log.inside(batch)
+                self._balance.add(X[inside], rounds.label[inside], rounds.probability[inside])  # type: ignore[union-attr]
             expected = np.empty((len(rounds), self._learner.n_classes)) if scores else None
             best, margin = self._learner.replay(X, rounds, scores=expected)
             greedy = np.where(rounds.greedy < 0, best, rounds.greedy)
@@ -168,6 +173,11 @@ class Reference:
                 "the log has margins but no greedy labels that they belong to, and no features; either is expected"
             )
         return rounds, expected
+
+    @property
+    def doubt(self) -> str:
+        """What is wrong with probabilities or features, by what was read; see `Balance`."""
+        return "" if self._balance is None else self._balance.doubt
 
 
 def _reference(n_classes: int, n_features: int) -> Learner:

@@ -217,7 +217,7 @@ def _by_source(log: Log, by: str, progress: Progress | None) -> dict[Any, Estima
         done += len(batch.rounds)
         if progress is not None:
             progress(done)
-    return {source: each.estimate() for source, each in counts.items()}
+    return {source: each.estimate(reference.doubt) for source, each in counts.items()}
 
 
 def _some(rounds: Rounds, which: Array) -> Rounds:

@@ -221,9 +221,9 @@ def evaluate(
             sums[name].add(weight, bit, robust[name])
         for pair, total in apart.items():
             total.add(np.ones(len(part)), bit, robust[pair[1]] - robust[pair[0]])
-    noise = plateaus.estimate()
+    noise = plateaus.estimate(reference.doubt)
     values = {name: each.value(noise) for name, each in sums.items()}
-    doubts = {name: each.doubt(name) for name, each in sums.items()}
+    doubts = {name: each.doubt(name) or reference.doubt for name, each in sums.items()}
     differences = [
         apart[pair].difference(noise, pair[1], pair[0], doubts[pair[1]] or doubts[pair[0]]) for pair in pairs
     ]

@@ -390,13 +390,21 @@ def found_files(name: str, suffixes: Iterable[str] = _READERS) -> tuple[list[str
         found = sorted(str(each) for each in path.iterdir() if suffix_of(each) in suffixes)
         if not found:
             raise InputError(f"{name} holds no {', '.join(suffixes)} files")
-        return found, None
+        return _each_once(name, found), None
     if path.is_file():
         return [name], None
     found = sorted(glob.glob(name))
     if not found:
         raise InputError(f"{name} does not exist")
-    return found, None
+    return _each_once(name, found), None
+
+
+def _each_once(name: str, paths: list[str]) -> list[str]:
+    """The files, none of them also zipped beside itself: its rounds would count twice."""
+    twice = next((path for path in paths if f"{path}.gz" in paths), None)
+    if twice is not None:
+        raise InputError(f"{name} stands for both {twice} and {twice}.gz; one of them is expected")
+    return paths
 
 
 def _begins_an_object(path: Path) -> bool:

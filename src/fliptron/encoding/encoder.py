@@ -236,6 +236,13 @@ class Encoder:
         same = zip(self.curves, other.curves, strict=True)
         return self.schema == other.schema and all(np.array_equal(a, b) for a, b in same)
 
+    @property
+    def columns(self) -> list[str]:
+        """The column that each place of x tells of, up to the curves; no name for the constant and the shared gap."""
+        found = [""] + [column.name for column in self._numbers for _ in range(column.numbers)]
+        found += [column.name for column in self._words for _ in range(column.places)]
+        return found + [""] + [name for name, place in self._gap.items() if place != self._shared]
+
     def arrays(self) -> dict[str, Array]:
         """What a file must hold besides the schema."""
         return {"moments": self.moments, **self.curves._asdict()}

@@ -69,8 +69,8 @@ class Account:
     edges: Array
     """The least margin of each band."""
 
-    def estimate(self) -> Estimate:
-        """Rates, intervals and verdict."""
+    def estimate(self, doubt: str = "") -> Estimate:
+        """Rates, intervals and verdict; `doubt` is why nothing is identified, if somebody knows a reason."""
         greedy, other, played = mean_of(self.every[GREEDY]), self._other(self.every), mean_of(self.every[ALL])
         nested = nested_means(self.late)
         chosen = widest_level(nested)
@@ -88,7 +88,7 @@ class Account:
         right, wrong = mean_of(self.every[AUDITED_RIGHT]), mean_of(self.every[AUDITED_WRONG])
         chosen_by_bit = one_sided(right, wrong, played)
         anchored = right.rounds >= LEAST and not chosen_by_bit
-        lacking = self._lacking(greedy, other, sure)
+        lacking = self._lacking(greedy, other, sure) or doubt
         if lacking and not (anchored and wrong.rounds >= LEAST):
             rates = possible(*(sum(least[name]) / 2 for name in ("rho0", "rho1")))
             return Estimate(rates, "not identified", lacking, least, details=details)

@@ -182,14 +182,20 @@ class Plateaus:
             array[:] = 0.0
         self._pending, self._waiting = [], 0
 
-    def estimate(self) -> Estimate:
-        """Rates, intervals and verdict from all rounds so far."""
+    def estimate(self, doubt: str = "") -> Estimate:
+        """Rates, intervals and verdict from all rounds so far.
+
+        Parameters
+        ----------
+        doubt
+            Why nothing is identified, if somebody knows a reason.
+        """
         if self._waiting:  # a window not yet full counts too, in a copy, unless too few margins can be ranked
             filled = copy.deepcopy(self)
             filled._pending, filled._waiting = [], 0
             if self._waiting >= _FEWEST or not self.rounds[0]:
                 filled.absorb(Rounds.join(self._pending))
-            return filled.estimate()
+            return filled.estimate(doubt)
         if self.half_life is None:
             last = self._epoch(max(self.rounds[0] - 1, 0))
             every, late = self.memory.sum(axis=0), self.memory[max(last - 1, 0) :].sum(axis=0)
@@ -204,7 +210,7 @@ class Plateaus:
             trend=self._trend(),
             sure=self.sure.sum(axis=0),
             edges=self.edges,
-        ).estimate()
+        ).estimate(doubt)
 
     def _epoch(self, rounds: float) -> int:
         """Which epoch the next round falls in: the first window, then two, four, eight …"""
