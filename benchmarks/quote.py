@@ -25,7 +25,8 @@ def main(folder: Path, name: str) -> None:
     for kind, place in (("figures/*.png", "docs/images/paper"), ("tables/*.csv", "docs/tables/paper")):
         shutil.rmtree(place, ignore_errors=True)
         for path in folder.glob(kind):
-            shutil.copy(path, make_folder(Path(place)))
+            if path.stem != "first-order":  # large, and what it tells is in the tables
+                shutil.copy(path, make_folder(Path(place)))
     tables = {path.stem: pd.read_csv(path) for path in (folder / "tables").glob("*.csv")}
     print(save(Path("docs/reproduction.md"), _reproduction(folder, SCALES[name], tables)))
 
@@ -67,7 +68,6 @@ CSVs behind this page are in `docs/tables/paper`. What the published estimator o
         picture("appendix", f"Appendix: Iris and SynSep, {longest:,} rounds"),
         *(frame(f"errors {T}") for T in reversed(scale.horizons)),
         frame("variants", _bounded(tables["errors"], first)),
-        picture("first-order", f"Beyond the paper: first-order learners, {longest:,} rounds"),
         frame("first-order", _anytime(tables["errors"], longest)),
         picture("beyond", f"Beyond the paper: all learners, {beyond:,} rounds"),
         frame("beyond"),

@@ -228,7 +228,7 @@ class Window:
     def __init__(self, browser: Any, **more: Any) -> None:
         self.context = browser.new_context(**more)
         self.page, self.complaints = self.context.new_page(), list[str]()
-        self.page.set_default_timeout(20_000)
+        self.page.set_default_timeout(60_000)
         self.page.on("console", lambda told: self.complaints.append(told.text) if told.type != "debug" else None)
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
 
