@@ -114,6 +114,16 @@ def test_what_is_learnt_is_kept_also_where_saving_is_interrupted(
     assert seen(Policy.load(tmp_path / "p.npz")) == ROUNDS
 
 
+def test_what_comes_when_all_is_done_changes_nothing() -> None:
+    late = "atexit.register(os.kill, os.getpid(), signal.SIGINT)"
+    program = (
+        f"import atexit, os, signal, sys; {late}; from fliptron.cli import main; sys.argv[1:] = ['--help']; main()"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0
+    assert not ended.stderr
+
+
 @pytest.mark.parametrize("share", [0.3, 0.6])
 def test_at_any_moment(log: Path, tmp_path: Path, share: float) -> None:
     path = tmp_path / "p.npz"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 
@@ -30,6 +31,7 @@ def main() -> None:
         finally:
             if sys.stdout is not None:  # closed before it began
                 sys.stdout.flush()
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is done, and Python's own end would die of it
         sys.exit(code if isinstance(code, int) else 0)
     except KeyboardInterrupt:
         _say("Interrupted.")
